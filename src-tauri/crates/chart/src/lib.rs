@@ -1,0 +1,1 @@
+//! Figures: SVG with a data layer, PNG, PDF.

@@ -1,0 +1,3 @@
+//! `twospeed`: everything the window can do on data, without a screen.
+
+fn main() {}

@@ -1,0 +1,442 @@
+//! What the app and the worker say to each other: JSON, one message a line, worker's stdout and stdin.
+//!
+//! The worker speaks first with [`Event::Hello`]. Then one request is served at a time; only
+//! [`Request::Cancel`] may come while another is being served. A request is answered by any number
+//! of progress events and exactly one closing event (named at each request). Between the start and
+//! the end of a timed section the worker says nothing.
+//!
+//! Versions: both sides come from one build, so an unequal [`PROTOCOL`] is an installation fault
+//! and is refused. Lines that are no message are skipped: an engine or a debugger may print.
+
+use serde::{Deserialize, Serialize};
+
+use crate::settings::{ModelPath, Settings, TestSpec};
+
+/// Version of the messages below; raised with every change of their meaning.
+pub const PROTOCOL: u32 = 1;
+
+/// Asked of the worker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case")]
+pub enum Request {
+    /// Load a model; a model loaded before is freed first. Closed by [`Event::Loaded`].
+    Load(Load),
+    /// Run one test on the loaded model. Closed by [`Event::Measured`].
+    Measure(Measure),
+    /// Serve one real request on the loaded model. Closed by [`Event::Generated`].
+    Generate(Generate),
+    /// Measure how fast memory is read. Closed by [`Event::Bandwidth`].
+    ReadBandwidth(ReadBandwidth),
+    /// Run the drift anchor, a fixed short kernel. Closed by [`Event::Anchor`].
+    Anchor(AnchorRequest),
+    /// Stop what is being served; it closes with [`Event::Cancelled`].
+    Cancel,
+}
+
+/// Load a model file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// The file; of a split set the first part.
+    pub model: ModelPath,
+    /// The settings that shape loading (see [`Settings::same_load`]).
+    pub settings: Settings,
+    /// What to do about the page cache before the clock starts.
+    pub page_cache: PageCache,
+}
+
+/// State of the file in the page cache when loading starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PageCache {
+    /// As it is; how much was resident is measured and reported.
+    #[default]
+    AsIs,
+    /// Ask the kernel to drop the file's pages first: a cold load.
+    Drop,
+    /// Read the file once first: a warm load.
+    Warm,
+}
+
+/// Run one test by llama-bench's conventions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measure {
+    /// Prompt, generation, depth.
+    pub spec: TestSpec,
+    /// The settings that shape the context and the threads.
+    pub settings: Settings,
+    /// Timed repetitions, at least 1.
+    pub repetitions: u32,
+    /// One untimed warm-up first.
+    pub warmup: bool,
+    /// Seed of the random tokens.
+    pub seed: u64,
+}
+
+/// Serve one real request: tokenize, prefill, first token, then the rest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Generate {
+    /// The prompt as a person typed it.
+    pub prompt: String,
+    /// Tokens to write at most.
+    pub n_predict: u32,
+    /// Context size; 0 = as much as prompt and answer need.
+    pub n_ctx: u32,
+    /// The settings that shape the context and the threads.
+    pub settings: Settings,
+    /// Keep what the cache already holds of this prompt from the request before.
+    pub reuse_prefix: bool,
+    /// Temperature; 0 is greedy.
+    pub temperature: f32,
+    /// Seed of the sampler.
+    pub seed: u64,
+    /// Go on after an end-of-generation token.
+    pub ignore_eos: bool,
+}
+
+/// Measure how fast memory is read, by all allowed cores together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReadBandwidth {
+    /// Buffer sizes in bytes, each measured on its own.
+    pub buffer_bytes: Vec<u64>,
+    /// Threads that read.
+    pub n_threads: u32,
+    /// Time for each size in nanoseconds.
+    pub duration_ns: u64,
+}
+
+/// Run the drift anchor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AnchorRequest {
+    /// Threads it uses: those of the test it stands beside.
+    pub n_threads: u32,
+}
+
+/// Said by the worker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// First message of a worker.
+    Hello(Hello),
+    /// Part of the model that is loaded, 0 to 1; at most ten a second.
+    LoadProgress {
+        /// From 0 to 1.
+        fraction: f32,
+    },
+    /// The model is loaded.
+    Loaded(Loaded),
+    /// The context exists: what lies where. Before the first sample of a test, or with a request.
+    Placed(Placement),
+    /// What a test does next; said outside timed sections only.
+    Phase(Phase),
+    /// One timed repetition, said right after it.
+    Sample(Sample),
+    /// All repetitions are done.
+    Measured(Measured),
+    /// A piece of the answer to [`Request::Generate`].
+    Token(Token),
+    /// The request is served.
+    Generated(Generated),
+    /// Answer to [`Request::ReadBandwidth`].
+    Bandwidth {
+        /// One reading for each size asked for, in that order.
+        readings: Vec<BandwidthReading>,
+    },
+    /// Answer to [`Request::Anchor`].
+    Anchor {
+        /// Duration of the fixed kernel in nanoseconds.
+        ns: u64,
+    },
+    /// The request was cancelled; what was said before stands.
+    Cancelled,
+    /// The request failed; the worker lives and takes the next.
+    Failed(Failure),
+}
+
+/// Who answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`PROTOCOL`] of the worker.
+    pub protocol: u32,
+    /// The engine it was built with.
+    pub engine: EngineBuild,
+    /// The CPU variant that was loaded.
+    pub variant: Variant,
+    /// Every variant that claims to run on this CPU, best first.
+    pub variants: Vec<Variant>,
+    /// Devices the engine sees, the CPU among them.
+    pub devices: Vec<Device>,
+    /// Name of the CPU, as llama-bench's `cpu_info`.
+    pub cpu_info: String,
+    /// Names of the GPUs, as llama-bench's `gpu_info`; empty when there is none.
+    pub gpu_info: String,
+    /// Backends as llama-bench's `backends`: `CPU`, `Vulkan`, `CUDA,BLAS`.
+    pub backends: String,
+    /// The engine's own line of CPU features.
+    pub system_info: String,
+}
+
+/// What the engine was built from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct EngineBuild {
+    /// llama.cpp's build number.
+    pub build_number: u32,
+    /// llama.cpp's commit, `unknown` where the source does not say.
+    pub build_commit: String,
+    /// Version of the crate that carries the source.
+    pub crate_version: String,
+}
+
+/// One build of the CPU backend.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variant {
+    /// Its name: `haswell`, `icelake`, `zen4`, ...; `static` where there is only one.
+    pub name: String,
+    /// The engine's score for this CPU; higher is better, 0 cannot run.
+    pub score: i32,
+}
+
+/// A device the engine can compute on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Device {
+    /// The engine's name for it: `CPU`, `Vulkan0`.
+    pub name: String,
+    /// In words: `NVIDIA GeForce RTX 4090`.
+    pub description: String,
+    /// What it is.
+    pub kind: DeviceKind,
+    /// Its memory in bytes, where it says.
+    pub memory_total: Option<u64>,
+    /// Its free memory in bytes, where it says.
+    pub memory_free: Option<u64>,
+}
+
+/// Kinds of device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceKind {
+    /// The processor.
+    Cpu,
+    /// A GPU with its own memory.
+    Gpu,
+    /// A GPU that shares the processor's memory.
+    IntegratedGpu,
+    /// A GPU interface computed by the processor (lavapipe, llvmpipe): never to be labelled GPU.
+    SoftwareGpu,
+    /// Helps the CPU: BLAS, AMX.
+    Accelerator,
+}
+
+/// A loaded model, as the engine sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Loaded {
+    /// From asking for the model until its weights are ready, in nanoseconds.
+    pub load_ns: u64,
+    /// Share of the file that lay in the page cache when the clock started; `None` = not known.
+    pub resident_before: Option<f32>,
+    /// What was done about the page cache.
+    pub page_cache: PageCache,
+    /// llama-bench's `model_type`.
+    pub model_type: String,
+    /// llama-bench's `model_size`, bytes of all tensors.
+    pub model_size: u64,
+    /// llama-bench's `model_n_params`.
+    pub model_n_params: u64,
+    /// Layers.
+    pub n_layer: u32,
+    /// Context it was trained for.
+    pub n_ctx_train: u32,
+    /// Entries of the vocabulary.
+    pub n_vocab: u32,
+    /// What it can be asked to do.
+    pub ability: Ability,
+    /// Whether the weights carry recurrent state (no cache tail can be dropped).
+    pub recurrent: bool,
+}
+
+/// What a model can be asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ability {
+    /// Prefill and decode.
+    Generates,
+    /// One pass, no decode speed: embedding and other encoder models.
+    Embeds,
+    /// Denoises whole blocks: no decode speed either.
+    Diffuses,
+}
+
+/// What lies where, read from the engine's own log.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Placement {
+    /// From asking for the context until it exists, in nanoseconds.
+    pub context_ns: u64,
+    /// Context in tokens, as the engine rounded it.
+    pub n_ctx: u32,
+    /// Layers computed on a GPU, the output layer counted as llama.cpp does; `None` on CPU builds.
+    pub offloaded_layers: Option<u32>,
+    /// All layers, counted the same way.
+    pub total_layers: Option<u32>,
+    /// What flash attention came to: asked `auto`, decided here.
+    pub flash_attention: Option<bool>,
+    /// Every buffer the engine named, sizes added where one name comes twice.
+    pub buffers: Vec<Buffer>,
+}
+
+/// One buffer of the engine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Buffer {
+    /// The engine's name of the place: `CPU`, `CPU_Mapped`, `CPU_REPACK`, `Vulkan0`.
+    pub device: String,
+    /// What it holds.
+    pub holds: BufferUse,
+    /// Bytes (the log prints MiB with two decimals: exact to 5,243 bytes; the engine's breakdown is exact).
+    pub bytes: u64,
+}
+
+/// What a buffer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BufferUse {
+    /// Weights.
+    Model,
+    /// K and V.
+    Kv,
+    /// Recurrent state.
+    State,
+    /// Working memory of the graph.
+    Compute,
+    /// Logits and embeddings.
+    Output,
+}
+
+/// What a test does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "snake_case")]
+pub enum Phase {
+    /// The untimed warm-up.
+    Warmup,
+    /// Filling the cache to the depth, untimed.
+    Depth {
+        /// The state was kept from before, so nothing is computed.
+        restored: bool,
+    },
+    /// A timed repetition, counted from 1.
+    Repetition {
+        /// Which.
+        number: u32,
+    },
+}
+
+/// One timed repetition.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Counted from 0.
+    pub index: u32,
+    /// Duration of the timed section, monotonic clock.
+    pub ns: u64,
+    /// Times another process took the CPU from the engine's main thread inside the section; `None` = not known.
+    pub involuntary_switches: Option<u64>,
+    /// Major page faults of the worker inside the section; `None` = not known.
+    pub major_faults: Option<u64>,
+}
+
+/// A finished test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Repetitions that were said as [`Event::Sample`].
+    pub repetitions: u32,
+    /// Highest resident memory of the worker so far; `None` = not known.
+    pub peak_rss_bytes: Option<u64>,
+}
+
+/// A piece of an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Token {
+    /// Text of the piece; bytes that complete no character yet are held back.
+    pub text: String,
+    /// From the submission until this token was sampled, in nanoseconds.
+    pub at_ns: u64,
+}
+
+/// A served request with its parts timed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Generated {
+    /// Tokens of the prompt.
+    pub n_prompt: u32,
+    /// Of those, taken from the cache: never counted as prefill.
+    pub n_reused: u32,
+    /// Tokens written, the first included.
+    pub n_generated: u32,
+    /// Why it ended.
+    pub stop: Stop,
+    /// Tokenizing.
+    pub tokenize_ns: u64,
+    /// Computing the prompt's tokens that were not reused.
+    pub prefill_ns: u64,
+    /// Sampling the first token.
+    pub first_sample_ns: u64,
+    /// From the submission to the first token.
+    pub ttft_ns: u64,
+    /// From the first token to the last: `n_generated - 1` tokens.
+    pub decode_ns: u64,
+    /// When each token was sampled, from the submission.
+    pub token_at_ns: Vec<u64>,
+}
+
+/// Why an answer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// The model said so.
+    EndOfText,
+    /// As many tokens as were asked for.
+    Length,
+    /// The context is full.
+    ContextFull,
+    /// Cancelled.
+    Cancelled,
+}
+
+/// Read speed at one buffer size.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BandwidthReading {
+    /// Size of the buffer.
+    pub buffer_bytes: u64,
+    /// Bytes per second, the median of the passes.
+    pub bytes_per_second: f64,
+}
+
+/// A request that failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What kind of failure: the app branches on this, never on the text.
+    pub code: FailureCode,
+    /// One sentence that names the thing and says what to do.
+    pub message: String,
+    /// Last lines of the engine's log.
+    pub log: Vec<String>,
+}
+
+/// Kinds of failure inside a living worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureCode {
+    /// The file is not there or cannot be read.
+    FileUnreadable,
+    /// The engine refuses the model.
+    ModelRefused,
+    /// The engine refuses the context (too little memory, impossible settings).
+    ContextRefused,
+    /// The model cannot do what was asked (an embedding model asked to decode).
+    NotAble,
+    /// The prompt and the answer do not fit the context.
+    ContextTooSmall,
+    /// A setting the engine does not know.
+    BadSetting,
+    /// Nothing is loaded.
+    NothingLoaded,
+    /// A decode call failed.
+    DecodeFailed,
+    /// Anything else.
+    Internal,
+}

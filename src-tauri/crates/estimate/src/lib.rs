@@ -1,0 +1,1 @@
+//! What theory allows and what to expect: memory, decode, prefill.

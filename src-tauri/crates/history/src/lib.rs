@@ -1,0 +1,1 @@
+//! Every run, test and sample, kept in SQLite.

@@ -1,0 +1,49 @@
+//! The machine and its state.
+
+use serde::{Deserialize, Serialize};
+
+/// The machine a run was made on. Equal machines have equal `id`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Stable for one machine: hash of its id, CPU name, cores and memory (never a serial number itself).
+    pub id: String,
+    /// Host name.
+    pub name: Option<String>,
+    /// CPU name.
+    pub cpu: String,
+    /// Physical cores.
+    pub physical_cores: Option<u32>,
+    /// Logical cores.
+    pub logical_cores: Option<u32>,
+    /// Cores this process may really use (affinity, cgroup quota).
+    pub usable_cores: Option<f64>,
+    /// Last-level cache in bytes, all instances.
+    pub last_level_cache_bytes: Option<u64>,
+    /// Memory in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Operating system and kernel.
+    pub os: String,
+}
+
+/// What may disturb a measurement, read outside timed sections. Not readable is `None`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct MachineState {
+    /// Load average over one minute.
+    pub load_1m: Option<f64>,
+    /// Cores' worth of work by other processes over the last interval.
+    pub other_load_cores: Option<f64>,
+    /// Share of time the hypervisor took, 0 to 1, over the last interval.
+    pub steal: Option<f64>,
+    /// Memory free to use in bytes: cgroup limit minus what cannot be reclaimed, or MemAvailable.
+    pub memory_available_bytes: Option<u64>,
+    /// Swap in use in bytes.
+    pub swap_used_bytes: Option<u64>,
+    /// Mean clock of the usable cores in Hz.
+    pub clock_hz: Option<f64>,
+    /// Highest temperature of the CPU in degrees Celsius.
+    pub temperature_c: Option<f64>,
+    /// Runs on battery.
+    pub on_battery: Option<bool>,
+    /// Throttled by the cgroup quota since the last reading, in nanoseconds.
+    pub quota_throttled_ns: Option<u64>,
+}
