@@ -1,0 +1,14 @@
+// `npm run bench -- NAME [options]`: the benchmarks behind the figures of the README.
+
+import { main, SetupError } from "./setup.mjs";
+
+const benchmarks = {
+  parity: () => import("./bench/parity.mjs"),
+};
+
+await main(async () => {
+  const [name, ...options] = process.argv.slice(2);
+  const load = benchmarks[name];
+  if (!load) throw new SetupError(`Which benchmark? One of: ${Object.keys(benchmarks).join(", ")}. For example: npm run bench -- parity`);
+  await (await load()).default(options);
+});
