@@ -1,9 +1,13 @@
 //! What the app and the worker say to each other: JSON, one message a line, worker's stdout and stdin.
 //!
 //! The worker speaks first with [`Event::Hello`]. Then one request is served at a time; only
-//! [`Request::Cancel`] may come while another is being served. A request is answered by any number
-//! of progress events and exactly one closing event (named at each request). Between the start and
-//! the end of a timed section the worker says nothing.
+//! [`Request::Go`], [`Request::Enough`] and [`Request::Cancel`] may come while another is being
+//! served. A request is answered by any number of progress events and exactly one closing event
+//! (named at each request).
+//!
+//! Each timed section waits for the app: the worker says [`Phase::Repetition`] and starts the
+//! clock only after [`Request::Go`]. So the app has stored the sample before and has gone to sleep
+//! when the section begins, and the worker says nothing until it has ended.
 //!
 //! Versions: both sides come from one build, so an unequal [`PROTOCOL`] is an installation fault
 //! and is refused. Lines that are no message are skipped: an engine or a debugger may print.
@@ -23,6 +27,11 @@ pub enum Request {
     Load(Load),
     /// Run one test on the loaded model. Closed by [`Event::Measured`].
     Measure(Measure),
+    /// Answer to [`Phase::Repetition`]: start the timed section now.
+    Go,
+    /// Answer to [`Phase::Repetition`]: no more repetitions; the test closes with
+    /// [`Event::Measured`] and the number that were made.
+    Enough,
     /// Serve one real request on the loaded model. Closed by [`Event::Generated`].
     Generate(Generate),
     /// Measure how fast memory is read. Closed by [`Event::Bandwidth`].
@@ -64,7 +73,7 @@ pub struct Measure {
     pub spec: TestSpec,
     /// The settings that shape the context and the threads.
     pub settings: Settings,
-    /// Timed repetitions, at least 1.
+    /// Timed repetitions, at least 1; fewer when the app says [`Request::Enough`].
     pub repetitions: u32,
     /// One untimed warm-up first.
     pub warmup: bool,
@@ -320,7 +329,8 @@ pub enum Phase {
         /// The state was kept from before, so nothing is computed.
         restored: bool,
     },
-    /// A timed repetition, counted from 1.
+    /// Everything is ready for a timed repetition (the depth is filled or restored); it begins
+    /// when the app answers [`Request::Go`]. Counted from 1.
     Repetition {
         /// Which.
         number: u32,

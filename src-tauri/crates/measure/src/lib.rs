@@ -5,9 +5,11 @@
 
 pub mod machine;
 pub mod model;
+pub mod plan;
 pub mod record;
 pub mod warning;
 
+pub use plan::{Plan, PlannedTest};
 pub use record::{
     Recorder, RecorderError, RunRecord, SampleRecord, TestEnd, TestRecord, TestStatus,
 };

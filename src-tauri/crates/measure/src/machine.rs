@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The machine a run was made on. Equal machines have equal `id`.
+/// The machine a run was made on: its hardware, whatever a container or an affinity mask leaves of
+/// it (that is in [`MachineState`]). Equal machines have equal `id`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Stable for one machine: hash of its id, CPU name, cores and memory (never a serial number itself).
+    /// Stable for one machine: hash of its id, CPU name and cores (never a serial number itself).
     pub id: String,
     /// Host name.
     pub name: Option<String>,
@@ -15,11 +16,9 @@ pub struct Machine {
     pub physical_cores: Option<u32>,
     /// Logical cores.
     pub logical_cores: Option<u32>,
-    /// Cores this process may really use (affinity, cgroup quota).
-    pub usable_cores: Option<f64>,
     /// Last-level cache in bytes, all instances.
     pub last_level_cache_bytes: Option<u64>,
-    /// Memory in bytes.
+    /// Memory of the hardware in bytes.
     pub memory_bytes: Option<u64>,
     /// Operating system and kernel.
     pub os: String,
@@ -28,12 +27,18 @@ pub struct Machine {
 /// What may disturb a measurement, read outside timed sections. Not readable is `None`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct MachineState {
+    /// Cores' worth of work this process may do: affinity mask and cgroup quota.
+    pub usable_cores: Option<f64>,
+    /// Cores' worth that the cgroup quota allows; `None` where there is no quota.
+    pub cpu_quota_cores: Option<f64>,
     /// Load average over one minute.
     pub load_1m: Option<f64>,
     /// Cores' worth of work by other processes over the last interval.
     pub other_load_cores: Option<f64>,
     /// Share of time the hypervisor took, 0 to 1, over the last interval.
     pub steal: Option<f64>,
+    /// Memory this process may use in all: the cgroup limit where there is one, or the machine's.
+    pub memory_limit_bytes: Option<u64>,
     /// Memory free to use in bytes: cgroup limit minus what cannot be reclaimed, or MemAvailable.
     pub memory_available_bytes: Option<u64>,
     /// Swap in use in bytes.

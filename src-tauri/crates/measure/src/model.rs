@@ -1,6 +1,7 @@
 //! The model a test was made with.
 
 use serde::{Deserialize, Serialize};
+use twospeed_engine::protocol::Ability;
 use twospeed_engine::settings::ModelPath;
 
 /// A model by its content; the path is only where it lay.
@@ -24,6 +25,8 @@ pub struct MeasuredModel {
     pub active_parameters: Option<u64>,
     /// Bytes of weights that one decoded token reads.
     pub weight_bytes_per_token: Option<u64>,
+    /// What it can be asked to do; `None` where only a foreign result tells of it.
+    pub ability: Option<Ability>,
     /// Random weights made here: its speed is real, its text is noise.
     pub synthetic: bool,
 }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::machine::{Machine, MachineState};
 use crate::model::MeasuredModel;
+use crate::plan::Plan;
 use crate::warning::Warning;
 
 /// A run: one plan on one machine.
@@ -28,6 +29,9 @@ pub struct RunRecord {
     pub owner_pid: u32,
     /// Boot-relative start time of that process in clock ticks, so that a reused pid is not taken for it.
     pub owner_started: Option<u64>,
+    /// What was asked for in full, so that a run that was cut off can be resumed; `None` for
+    /// results from elsewhere.
+    pub plan: Option<Plan>,
 }
 
 /// A test as it begins: everything that shapes it.
@@ -37,7 +41,8 @@ pub struct TestRecord {
     pub id: Uuid,
     /// The run it belongs to.
     pub run: Uuid,
-    /// Its place in the plan, from 0: results may depend on the order.
+    /// Its place in the plan, from 0: results may depend on the order. A test that is run again
+    /// because a CPU variant died under it keeps its place under a new id.
     pub position: u32,
     /// The model's content.
     pub model: MeasuredModel,
@@ -47,6 +52,8 @@ pub struct TestRecord {
     pub settings: Settings,
     /// Repetitions asked for.
     pub repetitions: u32,
+    /// One untimed warm-up came first.
+    pub warmup: bool,
     /// When it started (UTC); llama-bench's `test_time`.
     pub started_at: Timestamp,
 }
@@ -132,8 +139,12 @@ pub trait Recorder: Send + Sync {
     /// A test ended.
     async fn test_ended(&self, end: &TestEnd) -> Result<(), RecorderError>;
     /// A run ended; `complete` says whether every test of the plan was tried.
-    async fn run_ended(&self, run: Uuid, at: Timestamp, complete: bool)
-    -> Result<(), RecorderError>;
+    async fn run_ended(
+        &self,
+        run: Uuid,
+        at: Timestamp,
+        complete: bool,
+    ) -> Result<(), RecorderError>;
     /// CPU variants that died on this machine with this engine build.
     async fn variants_set_aside(
         &self,
