@@ -1,0 +1,105 @@
+//! Which columns the Markdown table has.
+
+use twospeed_engine::Settings;
+
+use super::row::{Row, Value};
+
+/// Columns chosen before the first row, from what the whole plan asks for: a setting has one when
+/// it varies within the plan or differs from llama-bench's default.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Columns {
+    pub(super) fields: Vec<&'static str>,
+}
+
+/// Settings that may have a column, in the table's order.
+const OPTIONAL: [&str; 25] = [
+    "n_gpu_layers",
+    "n_cpu_moe",
+    "n_threads",
+    "cpu_mask",
+    "cpu_strict",
+    "poll",
+    "n_batch",
+    "n_ubatch",
+    "type_k",
+    "type_v",
+    "main_gpu",
+    "split_mode",
+    "no_kv_offload",
+    "flash_attn",
+    "devices",
+    "tensor_split",
+    "tensor_buft_overrides",
+    "load_mode",
+    "lazy_mode",
+    "embeddings",
+    "no_op_offload",
+    "no_host",
+    "repack",
+    "fit_target",
+    "fit_min_ctx",
+];
+
+impl Columns {
+    /// Columns for a plan with these settings on these backends; `default_threads` is the number of
+    /// threads that is taken when none is asked for.
+    pub fn of(backends: &str, settings: &[&Settings], default_threads: u32) -> Self {
+        let cpu = ["CPU", "BLAS", "ZenDNN"]
+            .iter()
+            .any(|name| backends.contains(name));
+        let default = Settings {
+            n_threads: default_threads,
+            ..Settings::default()
+        };
+        let differs = |field: &str| {
+            let standard = value_of(&default, field);
+            settings
+                .iter()
+                .any(|settings| value_of(settings, field) != standard)
+        };
+        let mut fields = vec!["model", "size", "params", "backend"];
+        fields.extend(OPTIONAL.into_iter().filter(|field| match *field {
+            "n_gpu_layers" => !cpu,
+            "n_threads" => cpu || differs(field),
+            field => differs(field),
+        }));
+        fields.extend(["test", "t/s"]);
+        Self { fields }
+    }
+
+    /// SQLite's type of each field of a row.
+    pub(super) fn sql_types(&self) -> Vec<&'static str> {
+        let any = row_with(Settings::default());
+        any.values().iter().map(Value::sql_type).collect()
+    }
+}
+
+fn value_of(settings: &Settings, field: &str) -> Value {
+    let index = super::row::FIELDS
+        .iter()
+        .position(|name| *name == field)
+        .expect("BUG: an optional column is a field");
+    row_with(settings.clone()).values().swap_remove(index)
+}
+
+fn row_with(settings: Settings) -> Row {
+    Row {
+        build_commit: String::new(),
+        build_number: 0,
+        cpu_info: String::new(),
+        gpu_info: String::new(),
+        backends: String::new(),
+        model_filename: String::new(),
+        model_type: String::new(),
+        model_size: 0,
+        model_n_params: 0,
+        settings,
+        spec: twospeed_engine::TestSpec {
+            n_prompt: 0,
+            n_gen: 0,
+            n_depth: 0,
+        },
+        test_time: String::new(),
+        samples_ns: Vec::new(),
+    }
+}
