@@ -1,12 +1,14 @@
 //! Plan, samples, summary: measuring and judging.
 //!
-//! `run` measures and only measures; [`summary`] and the warnings are pure functions of samples;
+//! `run` measures and only measures; [`stats`] and [`judge`] are pure functions of what it found;
 //! words and colours belong to the faces.
 
+pub mod judge;
 pub mod machine;
 pub mod model;
 pub mod plan;
 pub mod record;
+pub mod stats;
 pub mod warning;
 
 pub use plan::{Plan, PlannedTest};

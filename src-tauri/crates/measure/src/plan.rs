@@ -1,7 +1,7 @@
 //! What is to be measured, in which order.
 
 use serde::{Deserialize, Serialize};
-use twospeed_engine::protocol::PageCache;
+use twospeed_engine::protocol::{Ability, PageCache};
 use twospeed_engine::{Settings, TestSpec};
 
 use crate::model::MeasuredModel;
@@ -13,13 +13,13 @@ use crate::model::MeasuredModel;
 pub struct Plan {
     /// What the person asked for: `quick`, `article`, `bench`, ...
     pub preset: String,
-    /// The tests; models and settings that share a load stand together.
+    /// The tests. The order is kept as it is given; [`tests_of`] gives the one that reloads least.
     pub tests: Vec<PlannedTest>,
     /// Timed repetitions of each test.
     pub repetitions: u32,
     /// One untimed warm-up before each test.
     pub warmup: bool,
-    /// Pause before each test in milliseconds; llama-bench's `--delay`.
+    /// Pause before each test in milliseconds; llama-bench's `--delay` is in seconds.
     pub delay_ms: u64,
     /// State of the file in the page cache when a load starts.
     pub page_cache: PageCache,
@@ -38,4 +38,435 @@ pub struct PlannedTest {
     pub settings: Settings,
     /// What is timed.
     pub spec: TestSpec,
+    /// The CPU variant that was asked for by name; `None` = the best that runs here.
+    ///
+    /// A variant asked for by name is never replaced by another.
+    pub variant: Option<String>,
+}
+
+/// Seed of the random tokens unless another is asked for: any number will do, the same one makes
+/// runs repeat the same tokens.
+pub const DEFAULT_SEED: u64 = 42;
+
+/// Threads that ggml can run (`GGML_MAX_N_THREADS`); it aborts on more.
+pub const MAX_THREADS: u32 = 512;
+
+/// Tokens a context can hold: positions are 32-bit and signed in llama.cpp.
+pub const MAX_CONTEXT: u64 = i32::MAX as u64;
+
+/// A named choice of tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Preset {
+    /// Its name, as stored with the run.
+    pub name: &'static str,
+    /// The tests for each model and settings.
+    pub specs: &'static [TestSpec],
+    /// Timed repetitions.
+    pub repetitions: u32,
+}
+
+/// Both speeds in little time: pp512 and tg128, three repetitions, the fewest that show a spread
+/// and an outlier apart from it.
+pub const QUICK: Preset = Preset {
+    name: "quick",
+    specs: &[PP512, TG128],
+    repetitions: 3,
+};
+
+/// The article's test and llama-bench's default: pp512 and tg128, five repetitions.
+pub const ARTICLE: Preset = Preset {
+    name: "article",
+    specs: &[PP512, TG128],
+    repetitions: 5,
+};
+
+const PP512: TestSpec = TestSpec {
+    n_prompt: 512,
+    n_gen: 0,
+    n_depth: 0,
+};
+
+const TG128: TestSpec = TestSpec {
+    n_prompt: 0,
+    n_gen: 128,
+    n_depth: 0,
+};
+
+/// Every test of every settings of every model, models outermost: llama-bench's order, which
+/// reloads least when settings that share a load stand together.
+pub fn tests_of(
+    models: &[MeasuredModel],
+    settings: &[Settings],
+    specs: &[TestSpec],
+) -> Vec<PlannedTest> {
+    let mut tests = Vec::with_capacity(models.len() * settings.len() * specs.len());
+    for model in models {
+        for settings in settings {
+            tests.extend(specs.iter().map(|&spec| PlannedTest {
+                model: model.clone(),
+                settings: settings.clone(),
+                spec,
+                variant: None,
+            }));
+        }
+    }
+    tests
+}
+
+impl Plan {
+    /// Tests under llama-bench's defaults: five repetitions, a warm-up, no delay; and an anchor.
+    pub fn new(preset: impl Into<String>, tests: Vec<PlannedTest>) -> Self {
+        Self {
+            preset: preset.into(),
+            tests,
+            repetitions: ARTICLE.repetitions,
+            warmup: true,
+            delay_ms: 0,
+            page_cache: PageCache::AsIs,
+            anchor: true,
+            seed: DEFAULT_SEED,
+        }
+    }
+
+    /// A preset's tests for each model with one choice of settings.
+    pub fn of(preset: &Preset, models: &[MeasuredModel], settings: &Settings) -> Self {
+        let tests = tests_of(models, std::slice::from_ref(settings), preset.specs);
+        Self {
+            repetitions: preset.repetitions,
+            ..Self::new(preset.name, tests)
+        }
+    }
+
+    /// Refuses what can never be measured, before anything is started.
+    ///
+    /// What only a single model or the free memory forbids is refused test by test when its turn
+    /// comes ([`PlannedTest::refusal`]), so that the rest of the plan is measured.
+    pub fn check(&self) -> Result<(), PlanError> {
+        if self.tests.is_empty() {
+            return Err(PlanError::NoTests);
+        }
+        if self.repetitions == 0 {
+            return Err(PlanError::NoRepetitions);
+        }
+        self.tests.iter().try_for_each(PlannedTest::check)
+    }
+}
+
+impl PlannedTest {
+    /// `pp512 of Qwen3-8B`, for sentences.
+    pub fn name(&self) -> String {
+        format!("{} of {}", self.spec, self.model.name)
+    }
+
+    /// Whether the model that `self` needs is loaded when `other` is.
+    pub fn shares_load(&self, other: &Self) -> bool {
+        self.model.path == other.model.path
+            && self.model.fingerprint == other.model.fingerprint
+            && self.variant == other.variant
+            && self.settings.same_load(&other.settings)
+    }
+
+    fn check(&self) -> Result<(), PlanError> {
+        let settings = &self.settings;
+        if self.spec.tokens() == 0 {
+            return Err(PlanError::NothingTimed {
+                model: self.model.name.clone(),
+            });
+        }
+        if self.spec.context() > MAX_CONTEXT {
+            return Err(PlanError::ContextTooLong {
+                test: self.name(),
+                tokens: self.spec.context(),
+            });
+        }
+        if settings.n_threads == 0 {
+            return Err(PlanError::NoThreads);
+        }
+        if settings.n_threads > MAX_THREADS {
+            return Err(PlanError::TooManyThreads {
+                threads: settings.n_threads,
+            });
+        }
+        if settings.n_batch == 0 {
+            return Err(PlanError::NoBatch);
+        }
+        if settings.n_ubatch == 0 {
+            return Err(PlanError::NoMicroBatch);
+        }
+        Ok(())
+    }
+
+    /// Why this test is not even tried: the model is not able, or memory cannot hold it.
+    ///
+    /// `needs` is what it needs in memory and `available` what is free for it, both in bytes;
+    /// where one is unknown the engine is asked to try.
+    pub fn refusal(&self, needs: Option<u64>, available: Option<u64>) -> Option<Refusal> {
+        if self.spec.n_gen > 0
+            && let Some(kind) = self.model.ability.and_then(without_decode)
+        {
+            return Some(Refusal::NotAble {
+                model: self.model.name.clone(),
+                kind,
+                spec: self.spec,
+            });
+        }
+        match (needs, available) {
+            (Some(needs), Some(available)) if needs > available => Some(Refusal::TooLittleMemory {
+                test: self.name(),
+                context: self.spec.context(),
+                needs,
+                available,
+            }),
+            _ => None,
+        }
+    }
+}
+
+fn without_decode(ability: Ability) -> Option<&'static str> {
+    match ability {
+        Ability::Generates => None,
+        Ability::Embeds => Some("an embedding model"),
+        Ability::Diffuses => Some("a diffusion model"),
+    }
+}
+
+/// A plan that cannot be run, in one sentence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// It holds no test.
+    #[error("There is nothing to measure: name at least one model and one test.")]
+    NoTests,
+    /// Zero repetitions.
+    #[error("Repetitions must be at least 1.")]
+    NoRepetitions,
+    /// A test without a token to time.
+    #[error(
+        "A test of {model} times no tokens: give it prompt tokens (-p) or tokens to generate (-n)."
+    )]
+    NothingTimed {
+        /// The model's name.
+        model: String,
+    },
+    /// More tokens than any context holds.
+    #[error("{test} needs a context of {tokens} tokens; no context holds more than {MAX_CONTEXT}.")]
+    ContextTooLong {
+        /// The test's name.
+        test: String,
+        /// Tokens asked for.
+        tokens: u64,
+    },
+    /// Zero threads.
+    #[error("Threads must be at least 1.")]
+    NoThreads,
+    /// More threads than ggml runs.
+    #[error("{threads} threads are more than the engine can run; at most {MAX_THREADS}.")]
+    TooManyThreads {
+        /// Threads asked for.
+        threads: u32,
+    },
+    /// Batch size zero.
+    #[error("The batch size (-b) must be at least 1.")]
+    NoBatch,
+    /// Micro-batch size zero.
+    #[error("The micro-batch size (-ub) must be at least 1.")]
+    NoMicroBatch,
+}
+
+/// Why a test is not tried, in one sentence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The model has no decode.
+    #[error(
+        "{model} is {kind} and cannot generate tokens one by one, so {spec} cannot be measured. Measure its prompt speed alone (-n 0)."
+    )]
+    NotAble {
+        /// The model's name.
+        model: String,
+        /// `an embedding model`.
+        kind: &'static str,
+        /// The test.
+        spec: TestSpec,
+    },
+    /// It cannot fit.
+    #[error(
+        "{test} (a context of {context} tokens) needs {} of memory; {} is free. Try a shorter context, a smaller KV cache type or a smaller quantization.",
+        gib(*needs), gib(*available)
+    )]
+    TooLittleMemory {
+        /// The test's name.
+        test: String,
+        /// Its context in tokens.
+        context: u64,
+        /// Bytes it needs.
+        needs: u64,
+        /// Bytes that are free.
+        available: u64,
+    },
+}
+
+impl Refusal {
+    /// The key of this refusal for those who branch on it: `not_able` or `too_little_memory`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotAble { .. } => "not_able",
+            Self::TooLittleMemory { .. } => "too_little_memory",
+        }
+    }
+}
+
+fn gib(bytes: u64) -> String {
+    const GIB: f64 = (1u64 << 30) as f64;
+    format!("{:.1} GiB", bytes as f64 / GIB)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::tests::model;
+
+    fn plan() -> Plan {
+        Plan::of(&QUICK, &[model("Small")], &Settings::default())
+    }
+
+    fn after(change: impl FnOnce(&mut Plan)) -> Result<(), PlanError> {
+        let mut plan = plan();
+        change(&mut plan);
+        plan.check()
+    }
+
+    #[test]
+    fn a_preset_measures_prefill_and_decode_of_each_model_in_turn() {
+        let models = [model("A"), model("B")];
+        let plan = Plan::of(&ARTICLE, &models, &Settings::default());
+        let names: Vec<_> = plan.tests.iter().map(PlannedTest::name).collect();
+        assert_eq!(
+            names,
+            ["pp512 of A", "tg128 of A", "pp512 of B", "tg128 of B"]
+        );
+        assert_eq!(plan.repetitions, 5);
+        assert_eq!(plan.check(), Ok(()));
+    }
+
+    #[test]
+    fn settings_that_share_a_load_follow_each_other_within_a_model() {
+        let threads = |n_threads| Settings {
+            n_threads,
+            ..Settings::default()
+        };
+        let tests = tests_of(
+            &[model("A"), model("B")],
+            &[threads(1), threads(2)],
+            QUICK.specs,
+        );
+        let loads = tests
+            .windows(2)
+            .filter(|w| !w[0].shares_load(&w[1]))
+            .count();
+        assert_eq!(loads, 1, "eight tests, one change of the model");
+    }
+
+    #[test]
+    fn what_can_never_be_measured_is_refused_in_one_sentence() {
+        let cases: [(PlanError, &str); 6] = [
+            (
+                after(|p| p.tests.clear()).unwrap_err(),
+                "nothing to measure",
+            ),
+            (after(|p| p.repetitions = 0).unwrap_err(), "Repetitions"),
+            (
+                after(|p| p.tests[1].settings.n_threads = 0).unwrap_err(),
+                "Threads must be at least 1.",
+            ),
+            (
+                after(|p| p.tests[1].settings.n_threads = 513).unwrap_err(),
+                "513 threads",
+            ),
+            (
+                after(|p| p.tests[1].settings.n_batch = 0).unwrap_err(),
+                "batch size (-b)",
+            ),
+            (
+                after(|p| p.tests[1].settings.n_ubatch = 0).unwrap_err(),
+                "(-ub)",
+            ),
+        ];
+        for (error, part) in cases {
+            let sentence = error.to_string();
+            assert!(sentence.contains(part), "{sentence}");
+            assert!(sentence.ends_with('.') && !sentence.contains('\n'));
+        }
+    }
+
+    #[test]
+    fn a_test_without_tokens_is_refused_even_at_a_depth() {
+        let result = after(|p| {
+            p.tests[0].spec = TestSpec {
+                n_prompt: 0,
+                n_gen: 0,
+                n_depth: 4096,
+            }
+        });
+        assert!(matches!(result, Err(PlanError::NothingTimed { model }) if model == "Small"));
+    }
+
+    #[test]
+    fn a_context_beyond_32_bits_is_refused_without_overflow() {
+        let result = after(|p| {
+            p.tests[0].spec = TestSpec {
+                n_prompt: u32::MAX,
+                n_gen: u32::MAX,
+                n_depth: u32::MAX,
+            }
+        });
+        assert!(
+            matches!(result, Err(PlanError::ContextTooLong { tokens, .. }) if tokens == 12_884_901_885)
+        );
+    }
+
+    #[test]
+    fn an_embedding_model_may_prefill_and_not_decode() {
+        let mut plan = plan();
+        for test in &mut plan.tests {
+            test.model.ability = Some(Ability::Embeds);
+        }
+        assert_eq!(plan.check(), Ok(()), "the rest of a plan is still measured");
+        assert_eq!(plan.tests[0].refusal(None, None), None);
+        let refusal = plan.tests[1].refusal(None, None).unwrap();
+        assert_eq!(refusal.code(), "not_able");
+        let sentence = refusal.to_string();
+        assert!(
+            sentence.contains("Small is an embedding model"),
+            "{sentence}"
+        );
+        assert!(sentence.contains("tg128"), "{sentence}");
+    }
+
+    #[test]
+    fn a_context_that_cannot_fit_is_refused_with_both_sizes() {
+        let mut test = plan().tests.remove(1);
+        test.spec.n_depth = 2_000_000_000;
+        // Two layers of 64 KV values each way in f16: 2 * 2 * 64 * 2 bytes a token.
+        let needs = 512 * test.spec.context();
+        let refusal = test.refusal(Some(needs), Some(20 << 30)).unwrap();
+        assert_eq!(refusal.code(), "too_little_memory");
+        let sentence = refusal.to_string();
+        assert!(sentence.contains("2000000128 tokens"), "{sentence}");
+        assert!(sentence.contains("953.7 GiB"), "{sentence}");
+        assert!(sentence.contains("20.0 GiB is free"), "{sentence}");
+    }
+
+    #[test]
+    fn what_exactly_fits_or_is_unknown_is_tried() {
+        let test = plan().tests.remove(0);
+        assert_eq!(test.refusal(Some(100), Some(100)), None);
+        assert_eq!(test.refusal(None, Some(0)), None);
+        assert_eq!(test.refusal(Some(u64::MAX), None), None);
+    }
+
+    #[test]
+    fn a_plan_survives_being_stored() {
+        let plan = plan();
+        let text = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
+    }
 }
