@@ -1,0 +1,193 @@
+//! From headers to a [`Model`]: sums, shares, what is there and what is not.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::check::{MAX_LAYERS, engine_limit};
+use crate::error::{Error, Fault};
+use crate::experts::active_parameters;
+use crate::header::{Header, MAX_TENSORS, duplicate_name};
+use crate::kind::{is_draft_head, kind};
+use crate::metadata::Metadata;
+use crate::model::{Data, Kind, Model, Part, Split, TensorInfo};
+use crate::name::model_name;
+use crate::quantization::{falls_back, label, shares};
+use crate::text::{one_line, quoted, shown};
+use crate::warning::Warning;
+
+/// Puts the parts that are there together.
+pub(crate) fn assemble(
+    path: &Path,
+    found: Vec<(Part, Header)>,
+    split: Option<Split>,
+) -> Result<Model, Error> {
+    let mut metadata = None;
+    let mut parts = Vec::new();
+    let mut tensors = Vec::new();
+    let mut bytes_expected = 0;
+    let malformed = |fault| Error::Malformed {
+        file: shown(path),
+        fault,
+    };
+
+    for (index, (part, header)) in found.into_iter().enumerate() {
+        bytes_expected += header.bytes + header.data_bytes;
+        for tensor in header.tensors {
+            tensors.push(TensorInfo {
+                part: index as u32,
+                ..tensor
+            });
+        }
+        if tensors.len() as u64 > MAX_TENSORS {
+            return Err(malformed(Fault::TooMany {
+                what: "tensors",
+                claimed: tensors.len() as u64,
+                limit: MAX_TENSORS,
+            }));
+        }
+        metadata.get_or_insert(header.metadata);
+        parts.push(part);
+    }
+    let metadata = metadata.unwrap_or_default();
+    let missing = split
+        .as_ref()
+        .is_some_and(|split| !split.missing.is_empty());
+    if let Some(split) = &split {
+        if let Some(name) = duplicate_name(&tensors) {
+            return Err(malformed(Fault::DuplicateTensor(quoted(name.as_bytes()))));
+        }
+        let declared = metadata
+            .u64("split.tensors.count")
+            .unwrap_or(tensors.len() as u64);
+        if !missing && declared != tensors.len() as u64 {
+            let (file, found) = (shown(path), tensors.len() as u64);
+            return Err(Error::TensorsAddUp {
+                file,
+                parts: split.parts,
+                declared,
+                found,
+            });
+        }
+    }
+    let parameters = tensors
+        .iter()
+        .try_fold(0u64, |sum, tensor| sum.checked_add(tensor.elements));
+    let parameters = parameters.ok_or_else(|| malformed(Fault::Size("the last".to_owned())))?;
+
+    let types = shares(tensors.iter());
+    let weight_bytes: u64 = types.iter().map(|share| share.bytes).sum();
+    let file_bytes = parts.iter().map(|part| part.bytes).sum();
+    let kind = kind(&metadata, !tensors.is_empty() || missing);
+    let mut model = Model {
+        path: path.to_owned(),
+        kind,
+        architecture: metadata.architecture().map(one_line),
+        name: model_name(&metadata, path),
+        parameters,
+        active_parameters: active_parameters(&metadata, &tensors),
+        file_bytes,
+        header_bytes: parts.iter().map(|part| part.header_bytes).sum(),
+        data: data(&tensors, &parts, missing),
+        bytes_expected,
+        bytes_found: file_bytes,
+        quantization: label(&metadata, &tensors),
+        bits_per_weight: (parameters > 0).then(|| 8.0 * weight_bytes as f64 / parameters as f64),
+        types,
+        layers: metadata
+            .arch_u64("block_count")
+            .and_then(|layers| u32::try_from(layers).ok()),
+        context_length: metadata.arch_u64("context_length"),
+        split,
+        warnings: Vec::new(),
+        tensors,
+        parts,
+        metadata,
+    };
+    model.warnings = warnings(&model);
+    Ok(model)
+}
+
+/// Whether the tensors lie whole in their files. Tensors without elements are always whole.
+fn data(tensors: &[TensorInfo], parts: &[Part], missing: bool) -> Data {
+    let mut all = 0;
+    let mut whole = 0;
+    for tensor in tensors.iter().filter(|tensor| tensor.bytes > 0) {
+        all += 1;
+        let part = &parts[tensor.part as usize];
+        if part.header_bytes + tensor.offset + tensor.bytes <= part.bytes {
+            whole += 1;
+        }
+    }
+    match (whole, missing) {
+        (whole, false) if whole == all => Data::Complete,
+        (0, _) if all > 0 => Data::Absent,
+        _ => Data::Truncated,
+    }
+}
+
+fn warnings(model: &Model) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let (expected, found) = (model.bytes_expected, model.bytes_found);
+    let missing = model
+        .split
+        .as_ref()
+        .filter(|split| !split.missing.is_empty());
+    match (model.data, missing) {
+        (_, Some(split)) => {
+            warnings.push(Warning::PartsMissing {
+                missing: split.missing.clone(),
+                parts: split.parts,
+            });
+        }
+        (Data::Truncated, None) => warnings.push(Warning::Truncated { expected, found }),
+        (Data::Absent, None) if found > model.header_bytes => {
+            warnings.push(Warning::EndsInFirstTensor { expected, found });
+        }
+        _ => {}
+    }
+    if model.kind.is_model() {
+        if let Err(limit) = engine_limit(&model.metadata) {
+            warnings.push(Warning::CannotBeLoaded(limit));
+        }
+        if missing.is_none() {
+            warnings.extend(incomplete(model));
+        }
+    }
+    if let (Some(label), Some(bits_per_weight)) = (&model.quantization, model.bits_per_weight) {
+        if falls_back(label, &model.tensors) {
+            warnings.push(Warning::LargerThanItsLabel {
+                label: label.clone(),
+                bits_per_weight,
+            });
+        }
+    }
+    if model.kind == Kind::Adapter && is_draft_head(model.architecture.as_deref()) {
+        warnings.push(Warning::DraftHead);
+    }
+    warnings
+}
+
+/// Layers that are declared and have no tensors. Those that predict ahead may be left out of a file.
+fn incomplete(model: &Model) -> Option<Warning> {
+    // Its layers are named otherwise.
+    if model.architecture.as_deref() == Some("wavtokenizer-dec") {
+        return None;
+    }
+    let metadata: &Metadata = &model.metadata;
+    let declared = metadata
+        .arch_u64("block_count")
+        .filter(|layers| *layers <= MAX_LAYERS)?;
+    let needed = declared
+        - metadata
+            .arch_u64("nextn_predict_layers")
+            .unwrap_or(0)
+            .min(declared);
+    let there: BTreeSet<u32> = model.tensors.iter().filter_map(TensorInfo::layer).collect();
+    let without_tensors = (0..needed)
+        .filter(|layer| !there.contains(&(*layer as u32)))
+        .count() as u64;
+    (without_tensors > 0).then_some(Warning::Incomplete {
+        declared,
+        without_tensors,
+    })
+}

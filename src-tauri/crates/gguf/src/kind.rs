@@ -1,0 +1,121 @@
+//! What a file is for. The lists follow llama.cpp build 11434: `llama_model::create_memory` (which
+//! architectures have no cache), `llm_arch_is_diffusion`, `llama_model_has_decoder`.
+
+use crate::metadata::Metadata;
+use crate::model::Kind;
+
+/// One pass over the text, nothing kept for a next token.
+const ENCODERS: &[&str] = &[
+    "bert",
+    "modern-bert",
+    "nomic-bert",
+    "nomic-bert-moe",
+    "neo-bert",
+    "jina-bert-v2",
+    "jina-bert-v3",
+    "eurobert",
+    "gemma-embedding",
+    "llama-embed",
+    "t5encoder",
+    // From tokens to the frames of a voice, and from tokens to decisions.
+    "wavtokenizer-dec",
+    "clef",
+];
+
+/// Denoise whole blocks.
+const DIFFUSION: &[&str] = &["dream", "llada", "llada-moe", "rnd1"];
+
+/// Read another model's inner state, so they need that model.
+const DRAFT_HEADS: &[&str] = &["eagle3", "dflash", "gemma4-assistant"];
+
+/// Whether this architecture drafts tokens for another model.
+pub(crate) fn is_draft_head(architecture: Option<&str>) -> bool {
+    architecture.is_some_and(|name| DRAFT_HEADS.contains(&name))
+}
+
+/// What the file is for. `tensors`: whether it has any, or may have in a part that is not there.
+pub(crate) fn kind(metadata: &Metadata, tensors: bool) -> Kind {
+    match metadata.str("general.type").as_deref() {
+        Some("adapter") => return Kind::Adapter,
+        Some("imatrix") => return Kind::Imatrix,
+        Some("mmproj") => return Kind::Projector,
+        _ => {}
+    }
+    if metadata.get("imatrix.chunk_count").is_some() || metadata.get("imatrix.datasets").is_some() {
+        return Kind::Imatrix;
+    }
+    if metadata.get("adapter.type").is_some() {
+        return Kind::Adapter;
+    }
+    let Some(architecture) = metadata.architecture() else {
+        return Kind::None;
+    };
+    match architecture {
+        "clip" => Kind::Projector,
+        "controlvector" => Kind::Adapter,
+        name if DRAFT_HEADS.contains(&name) => Kind::Adapter,
+        _ if !tensors && metadata.get("tokenizer.ggml.model").is_some() => Kind::Vocabulary,
+        _ if !tensors => Kind::None,
+        name if DIFFUSION.contains(&name) => Kind::Diffusion,
+        name if ENCODERS.contains(&name) || pools(metadata) || looks_both_ways(metadata) => {
+            Kind::Embeds
+        }
+        _ if metadata.arch_u64("block_count").is_some()
+            || metadata.array_len("tokenizer.ggml.tokens").is_some() =>
+        {
+            Kind::Generates
+        }
+        _ => Kind::None,
+    }
+}
+
+/// A pooling of all tokens into one vector: 1 mean, 2 first, 3 last, 4 rank. 0 is none; -1 (or the
+/// largest u32) is "not said".
+fn pools(metadata: &Metadata) -> bool {
+    metadata
+        .arch_u64("pooling_type")
+        .is_some_and(|pooling| (1..=4).contains(&pooling))
+}
+
+/// Attention that is expressly not causal.
+fn looks_both_ways(metadata: &Metadata) -> bool {
+    metadata.bool(&metadata.arch_key("attention.causal")) == Some(false)
+}
+
+impl Kind {
+    /// Whether llama.cpp can load it by itself and run tokens through it.
+    #[must_use]
+    pub fn is_model(self) -> bool {
+        matches!(self, Kind::Generates | Kind::Embeds | Kind::Diffusion)
+    }
+
+    /// Why it cannot be run, after the file's name.
+    pub(crate) fn no_model(self) -> &'static str {
+        match self {
+            Kind::Projector => {
+                "is a projector for images or sound, used beside a model; name the model's own file"
+            }
+            Kind::Adapter => {
+                "is an adapter or draft head, used on top of a model; name the model's own file"
+            }
+            Kind::Imatrix => "is an importance matrix, used for quantizing; name a model's file",
+            Kind::Vocabulary => "holds a tokenizer and no weights; name a model's file",
+            _ => {
+                "is a sound GGUF file but holds no model that the engine knows; name a model's file"
+            }
+        }
+    }
+
+    /// Why it has no decode speed, after the file's name.
+    pub(crate) fn no_decode(self) -> &'static str {
+        match self {
+            Kind::Embeds => {
+                "is an embedding model: it reads its text in one pass and has no decode speed; measure its prefill only (-n 0)"
+            }
+            Kind::Diffusion => {
+                "is a diffusion model: it denoises whole blocks and has no decode speed; measure its prefill only (-n 0)"
+            }
+            _ => self.no_model(),
+        }
+    }
+}
