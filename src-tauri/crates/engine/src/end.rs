@@ -44,12 +44,36 @@ pub enum How {
         /// What was wrong.
         fault: ProtocolFault,
     },
+    /// It is gone and the system does not say how (another part of the process collects all children).
+    Unknown,
 }
+
+/// What is printed before an abort for want of memory: by C++, by Rust, by ggml's allocator.
+const OUT_OF_MEMORY_WORDS: [&str; 4] = [
+    "std::bad_alloc",
+    "memory allocation of",
+    "insufficient memory",
+    "failed to allocate",
+];
+
+/// Such words count when they are among this many last lines.
+const LAST_WORDS: usize = 8;
 
 impl How {
     /// Death by the instruction that this CPU refuses, the one death that speaks against a CPU variant.
     pub fn is_illegal_instruction(&self) -> bool {
         matches!(self, Self::Signal { name, .. } if name == "SIGILL")
+    }
+
+    /// An abort whose last words name memory is a lack of memory, not a failed check.
+    pub(crate) fn with_last_words(self, log: &[String]) -> Self {
+        let aborted = matches!(&self, Self::Signal { name, .. } if name == "SIGABRT");
+        let last = &log[log.len().saturating_sub(LAST_WORDS)..];
+        let names_memory = |line: &String| OUT_OF_MEMORY_WORDS.iter().any(|w| line.contains(w));
+        if aborted && last.iter().any(names_memory) {
+            return Self::OutOfMemory;
+        }
+        self
     }
 }
 
@@ -102,7 +126,7 @@ impl WorkerEnd {
     ///
     /// One of `engine_illegal_instruction`, `engine_crashed`, `engine_file_fault`,
     /// `engine_check_failed`, `engine_out_of_memory`, `engine_killed`, `engine_ended_by_signal`,
-    /// `engine_exited`, `engine_failed`, `engine_stopped`, `engine_protocol`.
+    /// `engine_exited`, `engine_failed`, `engine_stopped`, `engine_protocol`, `engine_ended`.
     pub fn code(&self) -> &'static str {
         match &self.how {
             How::Exited { code: 0 } => "engine_exited",
@@ -118,6 +142,7 @@ impl WorkerEnd {
             How::OutOfMemory => "engine_out_of_memory",
             How::Killed => "engine_stopped",
             How::Protocol { .. } => "engine_protocol",
+            How::Unknown => "engine_ended",
         }
     }
 
@@ -153,6 +178,9 @@ impl WorkerEnd {
                 "The engine {fault} {scene} and was ended. Try again; if it happens again, \
                  reinstall Twospeed."
             ),
+            How::Unknown => {
+                format!("The engine ended {scene}, and the system does not say how. Try again.")
+            }
         }
     }
 

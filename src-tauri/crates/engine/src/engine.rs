@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::end::{Doing, How, WorkerEnd};
-use crate::link::{Order, Serving};
+use crate::end::{Doing, WorkerEnd};
+use crate::link::{Order, Serving, abandoned};
 use crate::protocol::{Event, Hello, PROTOCOL, Request};
 
 /// Runs models: the worker process ([`crate::process`]) or a script ([`crate::fake`]).
@@ -96,6 +96,9 @@ impl Session {
     /// Errors: [`SendError::Busy`] while another request is served, [`SendError::Ended`] when the
     /// worker is no more ([`Session::next`] says how it ended).
     pub fn send(&self, request: Request) -> Result<(), SendError> {
+        if self.orders.is_closed() {
+            return Err(SendError::Ended);
+        }
         match Doing::after(&request) {
             Some(doing) => {
                 if !self.serving.begin(doing) {
@@ -107,7 +110,7 @@ impl Session {
                 self.cancel();
                 Ok(())
             }
-            None if self.serving.doing() == Doing::Waiting => Ok(()),
+            None if self.serving.ticket().is_none() => Ok(()),
             None => self.input.send(request).map_err(|_| SendError::Ended),
         }
     }
@@ -116,14 +119,14 @@ impl Session {
     ///
     /// [`Session::next`] goes on to give what is said, until the closing event (mostly
     /// [`Event::Cancelled`]); a worker that does not close within its grace is killed
-    /// ([`How::Killed`]).
+    /// ([`crate::How::Killed`]).
     pub fn cancel(&self) {
-        if self.serving.doing() == Doing::Waiting {
+        let Some(ticket) = self.serving.ticket() else {
             return;
-        }
+        };
         // Both fail only when the worker is no more, and then `next` says so.
         let _ = self.input.send(Request::Cancel);
-        let _ = self.orders.send(Order::Cancel);
+        let _ = self.orders.send(Order::Cancel(ticket));
     }
 
     /// The next event, or how the worker ended; after that always the same end.
@@ -167,16 +170,6 @@ impl Session {
         };
         self.ended = Some(end.clone());
         end
-    }
-}
-
-/// The end of a session whose runtime was shut down: its worker was killed with it.
-fn abandoned(serving: &Serving) -> WorkerEnd {
-    WorkerEnd {
-        how: How::Killed,
-        doing: serving.doing(),
-        variant: None,
-        log: Vec::new(),
     }
 }
 

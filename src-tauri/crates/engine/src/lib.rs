@@ -5,10 +5,17 @@
 
 pub mod end;
 pub mod engine;
+mod heard;
+mod lines;
 mod link;
+mod os;
+pub mod process;
 pub mod protocol;
 pub mod settings;
+pub mod variants;
 
 pub use end::{Doing, How, ProtocolFault, WorkerEnd};
 pub use engine::{Engine, Incoming, SendError, Session, Start, StartError};
+pub use link::Patience;
+pub use process::WorkerProcess;
 pub use settings::{FlashAttention, Settings, TestSpec};

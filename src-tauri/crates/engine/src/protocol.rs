@@ -161,6 +161,27 @@ pub enum Event {
     Failed(Failure),
 }
 
+impl Event {
+    /// Whether this closes the request that is served.
+    pub fn is_closing(&self) -> bool {
+        match self {
+            Self::Loaded(_)
+            | Self::Measured(_)
+            | Self::Generated(_)
+            | Self::Bandwidth { .. }
+            | Self::Anchor { .. }
+            | Self::Cancelled
+            | Self::Failed(_) => true,
+            Self::Hello(_)
+            | Self::LoadProgress { .. }
+            | Self::Placed(_)
+            | Self::Phase(_)
+            | Self::Sample(_)
+            | Self::Token(_) => false,
+        }
+    }
+}
+
 /// Who answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
