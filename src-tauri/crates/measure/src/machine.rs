@@ -1,5 +1,6 @@
 //! The machine and its state.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// The machine a run was made on: its hardware, whatever a container or an affinity mask leaves of
@@ -25,6 +26,8 @@ pub struct Machine {
 }
 
 /// What may disturb a measurement, read outside timed sections. Not readable is `None`.
+///
+/// Rates cover the time since the reading before; after a test that is the test.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct MachineState {
     /// Cores' worth of work this process may do: affinity mask and cgroup quota.
@@ -33,9 +36,9 @@ pub struct MachineState {
     pub cpu_quota_cores: Option<f64>,
     /// Load average over one minute.
     pub load_1m: Option<f64>,
-    /// Cores' worth of work by other processes over the last interval.
+    /// Cores' worth of work by other processes, on the CPUs this process may use.
     pub other_load_cores: Option<f64>,
-    /// Share of time the hypervisor took, 0 to 1, over the last interval.
+    /// Share of time the hypervisor took, 0 to 1.
     pub steal: Option<f64>,
     /// Memory this process may use in all: the cgroup limit where there is one, or the machine's.
     pub memory_limit_bytes: Option<u64>,
@@ -49,6 +52,14 @@ pub struct MachineState {
     pub temperature_c: Option<f64>,
     /// Runs on battery.
     pub on_battery: Option<bool>,
-    /// Throttled by the cgroup quota since the last reading, in nanoseconds.
+    /// Throttled by the cgroup quota, in nanoseconds.
     pub quota_throttled_ns: Option<u64>,
+}
+
+/// Says what time it is and how the machine is: the real one is [`crate::platform::Host`].
+pub trait Probe: Send {
+    /// Now (UTC), for labels; durations come from the engine's monotonic clock.
+    fn now(&self) -> Timestamp;
+    /// The machine now. The work of this process and of `worker` (a process id) is not other load.
+    fn state(&mut self, worker: Option<u32>) -> MachineState;
 }
