@@ -153,13 +153,15 @@ fn warnings(model: &Model) -> Vec<Warning> {
             warnings.extend(incomplete(model));
         }
     }
-    if let (Some(label), Some(bits_per_weight)) = (&model.quantization, model.bits_per_weight) {
-        if falls_back(label, &model.tensors) {
-            warnings.push(Warning::LargerThanItsLabel {
-                label: label.clone(),
-                bits_per_weight,
-            });
-        }
+    let label = model
+        .quantization
+        .as_ref()
+        .filter(|label| falls_back(label, &model.tensors));
+    if let (Some(label), Some(bits_per_weight)) = (label, model.bits_per_weight) {
+        warnings.push(Warning::LargerThanItsLabel {
+            label: label.clone(),
+            bits_per_weight,
+        });
     }
     if model.kind == Kind::Adapter && is_draft_head(model.architecture.as_deref()) {
         warnings.push(Warning::DraftHead);

@@ -1,7 +1,7 @@
 //! Whether a model can be used for what is asked, before the engine sees it.
 
 use crate::error::{Error, Limit};
-use crate::metadata::{ElementType, Metadata};
+use crate::metadata::{Array, ElementType, Metadata, Value};
 use crate::model::{Data, Kind, Model};
 use crate::text::{quoted, shown};
 use crate::warning::{Warning, few};
@@ -11,6 +11,9 @@ pub(crate) const MAX_LAYERS: u64 = 512;
 
 /// `LLAMA_MAX_EXPERTS`: the engine aborts on more.
 pub(crate) const MAX_EXPERTS: u64 = 1024;
+
+/// Values of `rope.scaling.type`; the engine aborts on others.
+const ROPE_SCALINGS: [&str; 4] = ["none", "linear", "yarn", "longrope"];
 
 impl Model {
     /// Whether the file (set) is whole: `Err` for a truncated one and for a set with missing parts.
@@ -111,26 +114,23 @@ pub(crate) fn engine_limit(metadata: &Metadata) -> Result<(), Limit> {
     if used > experts || (experts > 1 && used == 0) {
         return Err(Limit::ExpertsUsed { used, experts });
     }
-    if let Some(scaling) = metadata.str(&metadata.arch_key("rope.scaling.type")) {
-        if !["none", "linear", "yarn", "longrope"].contains(&scaling.as_ref()) {
-            return Err(Limit::RopeScaling(quoted(scaling.as_bytes())));
-        }
+    let scaling = metadata.str(&metadata.arch_key("rope.scaling.type"));
+    if let Some(scaling) = scaling.filter(|name| !ROPE_SCALINGS.contains(&name.as_ref())) {
+        return Err(Limit::RopeScaling(quoted(scaling.as_bytes())));
     }
     for (key, value) in metadata.iter() {
-        if matches!(value, crate::metadata::Value::Array(array) if array.element == ElementType::Array)
-        {
+        if matches!(value, Value::Array(array) if array.element == ElementType::Array) {
             return Err(Limit::NestedArray(quoted(key.as_bytes())));
         }
     }
     let tokens = metadata.array_len("tokenizer.ggml.tokens").unwrap_or(0);
     for key in ["tokenizer.ggml.scores", "tokenizer.ggml.token_type"] {
-        if let Some(table) = metadata.array(key) {
-            if table.element.bytes() != Some(4) || table.length < tokens {
-                return Err(Limit::TokenTable {
-                    key,
-                    expected: tokens,
-                });
-            }
+        let fits = |table: &Array| table.element.bytes() == Some(4) && table.length >= tokens;
+        if metadata.array(key).is_some_and(|table| !fits(table)) {
+            return Err(Limit::TokenTable {
+                key,
+                expected: tokens,
+            });
         }
     }
     Ok(())

@@ -303,7 +303,10 @@ fn read_tensors<R: Read>(
     let mut broken_names = Vec::new();
     let mut end = 0u64;
     for number in 0..count {
-        let (tensor, broken_name) = read_tensor(source, number)?;
+        let Entry {
+            tensor,
+            broken_name,
+        } = read_tensor(source, number)?;
         broken_names.extend(broken_name);
         let start = end.next_multiple_of(alignment);
         if tensor.offset != start {
@@ -353,11 +356,14 @@ pub(crate) fn duplicate_name(tensors: &[TensorInfo]) -> Option<&str> {
         .map(|pair| pair[0])
 }
 
-/// Reads one entry of the list; with it the bytes of its name where they are no UTF-8.
-fn read_tensor<R: Read>(
-    source: &mut Source<R>,
-    number: u64,
-) -> Result<(TensorInfo, Option<Box<[u8]>>), Stop> {
+/// One entry of the list.
+struct Entry {
+    tensor: TensorInfo,
+    /// The bytes of its name where they are no UTF-8.
+    broken_name: Option<Box<[u8]>>,
+}
+
+fn read_tensor<R: Read>(source: &mut Source<R>, number: u64) -> Result<Entry, Stop> {
     let length = source.count(1, || {
         format!("bytes for the name of tensor number {number}")
     })?;
@@ -413,16 +419,17 @@ fn read_tensor<R: Read>(
         .bytes(elements)
         .filter(|bytes| *bytes <= MAX_DATA_BYTES)
         .ok_or_else(|| Fault::Size(name_for_fault()))?;
-    Ok((
-        TensorInfo {
-            name,
-            dimensions,
-            tensor_type,
-            elements,
-            bytes,
-            offset,
-            part: 0,
-        },
+    let tensor = TensorInfo {
+        name,
+        dimensions,
+        tensor_type,
+        elements,
+        bytes,
+        offset,
+        part: 0,
+    };
+    Ok(Entry {
+        tensor,
         broken_name,
-    ))
+    })
 }

@@ -9,9 +9,11 @@
 //! products are checked, at most a few MB are kept, nothing recurses.
 
 mod assemble;
+mod blocks;
 mod check;
 mod error;
 mod experts;
+mod fingerprint;
 mod header;
 mod kind;
 mod lookalike;
@@ -20,18 +22,24 @@ mod model;
 mod name;
 mod os;
 mod quantization;
+mod random;
 mod read;
 mod set;
 mod source;
 mod tensor_type;
 mod text;
 mod warning;
+mod writer;
 
+pub use blocks::Blocks;
 pub use error::{Error, Fault, Limit};
+pub use fingerprint::fingerprint;
 pub use lookalike::Lookalike;
 pub use metadata::{Array, ElementType, Metadata, Numbers, Text, Value};
 pub use model::{Data, Dimensions, Kind, Model, Part, Split, TensorInfo, TypeShare};
+pub use random::Rng;
 pub use read::{read, read_from};
 pub use set::SetName;
 pub use tensor_type::TensorType;
 pub use warning::Warning;
+pub use writer::{Field, WriteError, Writer};

@@ -1,0 +1,337 @@
+//! Writes GGUF, version 3.
+
+use std::io::{self, Write};
+
+use crate::model::{Dimensions, TensorInfo};
+use crate::tensor_type::TensorType;
+
+/// Collects keys and tensors, then writes the header, and the tensors as a callback hands them over.
+///
+/// ```
+/// use twospeed_gguf::{TensorType, Writer, read_from};
+///
+/// let mut writer = Writer::new();
+/// writer.set("general.architecture", "llama").set("llama.block_count", 1u32);
+/// writer.tensor("blk.0.attn_q.weight", TensorType::F32, &[4, 2])?;
+/// let mut file = Vec::new();
+/// writer.write(&mut file, |_tensor, out| out.write_all(&[0; 32]))?;
+///
+/// let model = read_from(&file[..], "tiny.gguf", file.len() as u64)?;
+/// assert_eq!(model.parameters, 8);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Writer {
+    fields: Vec<(Vec<u8>, Field)>,
+    tensors: Vec<TensorInfo>,
+    alignment: u64,
+    /// End of the last tensor, from the start of the data.
+    end: u64,
+}
+
+/// What cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// Two tensors of one name.
+    #[error("the tensor {0} was added twice.")]
+    Duplicate(String),
+    /// More than 63 bytes.
+    #[error("the tensor name {0} is longer than 63 bytes.")]
+    Name(String),
+    /// No or too many dimensions, partial blocks, or more elements than 63 bits count.
+    #[error("the tensor {name} cannot be {dimensions:?} of {tensor_type}.")]
+    Shape {
+        /// The tensor.
+        name: String,
+        /// Its dimensions.
+        dimensions: Vec<u64>,
+        /// Its type.
+        tensor_type: &'static str,
+    },
+    /// The callback wrote too much or too little.
+    #[error("the tensor {name} takes {expected} bytes, and {written} were handed over.")]
+    Length {
+        /// The tensor.
+        name: String,
+        /// Its bytes.
+        expected: u64,
+        /// What the callback wrote.
+        written: u64,
+    },
+    /// The place to write to failed.
+    #[error("writing failed: {0}.")]
+    Io(#[from] io::Error),
+}
+
+impl Default for Writer {
+    fn default() -> Writer {
+        Writer::new()
+    }
+}
+
+impl Writer {
+    /// An empty file, with data aligned to 32 bytes.
+    #[must_use]
+    pub fn new() -> Writer {
+        Writer {
+            fields: Vec::new(),
+            tensors: Vec::new(),
+            alignment: 32,
+            end: 0,
+        }
+    }
+
+    /// An empty file with data aligned to `1 << log2` bytes (at most `1 << 31`), which it says in
+    /// `general.alignment`.
+    #[must_use]
+    pub fn with_alignment(log2: u32) -> Writer {
+        let alignment = 1u32 << log2.min(31);
+        let mut writer = Writer {
+            alignment: alignment.into(),
+            ..Writer::new()
+        };
+        writer.set("general.alignment", alignment);
+        writer
+    }
+
+    /// Sets a key; the last value of a key counts. The width of a number matters to readers:
+    /// llama.cpp wants counts as `u32`, split numbers as `u16`.
+    pub fn set(&mut self, key: impl AsRef<[u8]>, value: impl Into<Field>) -> &mut Writer {
+        let (key, value) = (key.as_ref(), value.into());
+        match self.fields.iter_mut().find(|(there, _)| there == key) {
+            Some((_, slot)) => *slot = value,
+            None => self.fields.push((key.to_owned(), value)),
+        }
+        self
+    }
+
+    /// Adds a tensor behind the others; `dimensions` has the row's length first.
+    pub fn tensor(
+        &mut self,
+        name: &str,
+        tensor_type: TensorType,
+        dimensions: &[u64],
+    ) -> Result<&mut Writer, WriteError> {
+        let shape_error = || WriteError::Shape {
+            name: name.to_owned(),
+            dimensions: dimensions.to_owned(),
+            tensor_type: tensor_type.name(),
+        };
+        if name.len() > 63 {
+            return Err(WriteError::Name(name.to_owned()));
+        }
+        if self.tensors.iter().any(|tensor| tensor.name == name) {
+            return Err(WriteError::Duplicate(name.to_owned()));
+        }
+        let mut sizes = [1; 4];
+        sizes
+            .get_mut(..dimensions.len())
+            .ok_or_else(shape_error)?
+            .copy_from_slice(dimensions);
+        let dimensions = Dimensions::new(sizes, dimensions.len());
+        let elements = dimensions.elements().ok_or_else(shape_error)?;
+        if !dimensions
+            .row()
+            .is_multiple_of(tensor_type.block_elements())
+        {
+            return Err(shape_error());
+        }
+        let bytes = tensor_type.bytes(elements).ok_or_else(shape_error)?;
+        let offset = self
+            .end
+            .checked_next_multiple_of(self.alignment)
+            .ok_or_else(shape_error)?;
+        self.end = offset.checked_add(bytes).ok_or_else(shape_error)?;
+        self.tensors.push(TensorInfo {
+            name: name.to_owned(),
+            dimensions,
+            tensor_type,
+            elements,
+            bytes,
+            offset,
+            part: 0,
+        });
+        Ok(self)
+    }
+
+    /// The tensors added so far.
+    #[must_use]
+    pub fn tensors(&self) -> &[TensorInfo] {
+        &self.tensors
+    }
+
+    /// The header with the padding before the data: what a header file holds.
+    #[must_use]
+    pub fn header(&self) -> Vec<u8> {
+        let mut out = b"GGUF".to_vec();
+        out.extend_from_slice(&3u32.to_le_bytes());
+        out.extend_from_slice(&(self.tensors.len() as u64).to_le_bytes());
+        out.extend_from_slice(&(self.fields.len() as u64).to_le_bytes());
+        for (key, field) in &self.fields {
+            push_text(&mut out, key);
+            out.extend_from_slice(&field.type_id.to_le_bytes());
+            out.extend_from_slice(&field.bytes);
+        }
+        for tensor in &self.tensors {
+            push_text(&mut out, tensor.name.as_bytes());
+            out.extend_from_slice(&(tensor.dimensions.len() as u32).to_le_bytes());
+            for size in tensor.dimensions.iter() {
+                out.extend_from_slice(&size.to_le_bytes());
+            }
+            out.extend_from_slice(&tensor.tensor_type.id().to_le_bytes());
+            out.extend_from_slice(&tensor.offset.to_le_bytes());
+        }
+        if !self.tensors.is_empty() {
+            let padding = (out.len() as u64).next_multiple_of(self.alignment) - out.len() as u64;
+            out.resize(out.len() + padding as usize, 0);
+        }
+        out
+    }
+
+    /// Writes the whole file. `data` is called for each tensor in order and has to write exactly its
+    /// bytes. `out` should be buffered.
+    pub fn write<W: Write>(
+        &self,
+        out: &mut W,
+        mut data: impl FnMut(&TensorInfo, &mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), WriteError> {
+        out.write_all(&self.header())?;
+        for tensor in &self.tensors {
+            let mut counted = Counted {
+                inner: &mut *out,
+                written: 0,
+            };
+            data(tensor, &mut counted)?;
+            let written = counted.written;
+            if written != tensor.bytes {
+                return Err(WriteError::Length {
+                    name: tensor.name.clone(),
+                    expected: tensor.bytes,
+                    written,
+                });
+            }
+            let padding = tensor.bytes.next_multiple_of(self.alignment) - tensor.bytes;
+            io::copy(&mut io::Read::take(io::repeat(0), padding), out)?;
+        }
+        out.flush()?;
+        Ok(())
+    }
+}
+
+struct Counted<'a, W> {
+    inner: &'a mut W,
+    written: u64,
+}
+
+impl<W: Write> Write for Counted<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.inner.write(bytes)?;
+        self.written += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// A value as it stands in a file: made from numbers, booleans, texts, and lists of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    type_id: u32,
+    bytes: Vec<u8>,
+}
+
+impl Field {
+    /// A value of a type id and bytes, whatever they are.
+    #[must_use]
+    pub fn raw(type_id: u32, bytes: Vec<u8>) -> Field {
+        Field { type_id, bytes }
+    }
+
+    /// A list of texts.
+    pub fn texts<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Field {
+        let mut items = Vec::new();
+        let mut count = 0;
+        for text in texts {
+            push_text(&mut items, text.as_ref());
+            count += 1;
+        }
+        Field::list(8, count, &items)
+    }
+
+    fn list(element_id: u32, count: u64, items: &[u8]) -> Field {
+        let mut bytes = element_id.to_le_bytes().to_vec();
+        bytes.extend_from_slice(&count.to_le_bytes());
+        bytes.extend_from_slice(items);
+        Field { type_id: 9, bytes }
+    }
+}
+
+fn push_text(out: &mut Vec<u8>, text: &[u8]) {
+    out.extend_from_slice(&(text.len() as u64).to_le_bytes());
+    out.extend_from_slice(text);
+}
+
+macro_rules! numbers {
+    ($($number:ty = $id:literal),*) => {
+        $(
+            impl From<$number> for Field {
+                fn from(value: $number) -> Field {
+                    Field { type_id: $id, bytes: value.to_le_bytes().to_vec() }
+                }
+            }
+
+            impl From<&[$number]> for Field {
+                fn from(values: &[$number]) -> Field {
+                    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+                    Field::list($id, values.len() as u64, &bytes)
+                }
+            }
+        )*
+    };
+}
+
+numbers!(
+    u8 = 0,
+    i8 = 1,
+    u16 = 2,
+    i16 = 3,
+    u32 = 4,
+    i32 = 5,
+    f32 = 6,
+    u64 = 10,
+    i64 = 11,
+    f64 = 12
+);
+
+impl From<bool> for Field {
+    fn from(value: bool) -> Field {
+        Field {
+            type_id: 7,
+            bytes: vec![value.into()],
+        }
+    }
+}
+
+impl From<&[bool]> for Field {
+    fn from(values: &[bool]) -> Field {
+        let bytes: Vec<u8> = values.iter().map(|value| u8::from(*value)).collect();
+        Field::list(7, values.len() as u64, &bytes)
+    }
+}
+
+impl From<&str> for Field {
+    fn from(text: &str) -> Field {
+        Field::from(text.as_bytes().to_vec())
+    }
+}
+
+impl From<Vec<u8>> for Field {
+    /// A text of these bytes.
+    fn from(text: Vec<u8>) -> Field {
+        let mut bytes = Vec::new();
+        push_text(&mut bytes, &text);
+        Field { type_id: 8, bytes }
+    }
+}
