@@ -1,0 +1,79 @@
+//! Refusing a context that cannot fit, before the kernel ends the process over it.
+//!
+//! Linux grants more memory than there is and kills who uses it, so the engine's own allocation
+//! does not fail where it should.
+
+use std::rc::Rc;
+
+use llama_cpp_sys_2 as sys;
+use twospeed_engine::protocol::FailureCode;
+
+use crate::context::Context;
+use crate::failure::Stopped;
+use crate::load::LoadedModel;
+use crate::model::Model;
+use crate::settings::ModelParams;
+use crate::{breakdown, log, os};
+
+/// Refuses when the context needs more than is free.
+///
+/// A generous bound decides at once for contexts that plainly fit. Only above it the engine is
+/// asked: it goes through making the context without allocating (`no_alloc`).
+pub fn check(loaded: &LoadedModel, params: &sys::llama_context_params) -> Result<(), Stopped> {
+    let Some(free) = os::memory_available() else {
+        return Ok(());
+    };
+    if bound(&loaded.model, params) < u128::from(free) {
+        return Ok(());
+    }
+    let Some(need) = needed(loaded, params) else {
+        return Ok(());
+    };
+    if need <= free {
+        return Ok(());
+    }
+    Err(Stopped::because(
+        FailureCode::ContextRefused,
+        format!(
+            "A context of {} tokens for {} needs {} of memory and {} is free: choose a shorter context, fewer tokens a micro-batch, or a smaller cache type.",
+            params.n_ctx,
+            loaded.name(),
+            gib(need),
+            gib(free),
+        ),
+    ))
+}
+
+/// More than any context needs: K and V of twice the model's width in f32 on every layer, logits of
+/// a micro-batch, ten of its rows in f32 and its mask.
+fn bound(model: &Model, params: &sys::llama_context_params) -> u128 {
+    let n_ctx = u128::from(params.n_ctx) + 256;
+    let width = u128::from(model.n_embd());
+    let tokens = u128::from(params.n_ubatch.min(params.n_batch).max(1));
+    let vocabulary = u128::from(model.vocabulary().len());
+    let cache = n_ctx * u128::from(model.n_layer()) * 2 * (2 * width) * 4;
+    let compute = tokens * (2 * vocabulary + 10 * width + 4 * n_ctx) * 4;
+    cache + compute
+}
+
+/// Bytes of the machine's own memory that the engine would allocate; `None` when it does not say.
+fn needed(loaded: &LoadedModel, params: &sys::llama_context_params) -> Option<u64> {
+    let model_params = ModelParams::new(&loaded.settings).ok()?;
+    let path = os::engine_path(loaded.path.as_os_str())?;
+    let mut raw = model_params.raw();
+    raw.no_alloc = true;
+    // The engine refuses to map a file whose weights it does not load.
+    raw.load_mode = sys::LLAMA_LOAD_MODE_NONE;
+    let (parts, _) = log::capture(|| {
+        // SAFETY: `model_params` lives until the model is loaded.
+        let model = Rc::new(unsafe { Model::load(&path, raw) }?);
+        let context = Context::new(&model, *params, None, 0)?;
+        Some(breakdown::of(&context))
+    });
+    let host = parts?.into_iter().filter(|part| part.host);
+    Some(host.map(|part| part.context + part.compute).sum())
+}
+
+fn gib(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
+}

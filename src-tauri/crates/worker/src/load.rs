@@ -1,0 +1,191 @@
+//! [`Request::Load`]: a model file becomes a model in memory.
+//!
+//! [`Request::Load`]: twospeed_engine::protocol::Request::Load
+
+use std::ffi::c_void;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Instant;
+
+use twospeed_engine::Settings;
+use twospeed_engine::protocol::{Event, FailureCode, Load, Loaded, PageCache};
+
+use crate::failure::Stopped;
+use crate::log::{self, Line};
+use crate::model::Model;
+use crate::serve::Worker;
+use crate::settings::{self, ModelParams};
+use crate::wire::{self, Wire};
+use crate::{files, os};
+
+/// The loaded model and what is known of its loading.
+pub struct LoadedModel {
+    /// The model.
+    pub model: Rc<Model>,
+    /// Its first file.
+    pub path: PathBuf,
+    /// The settings it was loaded with.
+    pub settings: Settings,
+    /// What the engine logged meanwhile.
+    pub lines: Vec<Line>,
+}
+
+impl LoadedModel {
+    /// The file's name for sentences.
+    pub fn name(&self) -> String {
+        name(&self.path)
+    }
+}
+
+fn name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or(path.as_os_str())
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// Loads a model. The clock covers what the engine does, from asking for the model to its return;
+/// what is asked of the page cache happens before.
+pub fn load(worker: &mut Worker, load: Load, request: u64) -> Result<Event, Stopped> {
+    worker.unload();
+    let files = files::parts(&worker.from_start(&load.model.0));
+    files::check(&files)?;
+    let first = files
+        .first()
+        .expect("BUG: a model has at least one file")
+        .clone();
+    let path = os::engine_path(first.as_os_str()).ok_or_else(|| {
+        Stopped::because(
+            FailureCode::FileUnreadable,
+            format!(
+                "{} has a name the engine cannot open: rename it.",
+                first.display()
+            ),
+        )
+    })?;
+    worker.set_numa(&load.settings)?;
+    let params = ModelParams::new(&load.settings)?;
+
+    let page_cache = prepare_page_cache(&files, load.page_cache, request)?;
+    let resident_before = os::resident_share(&files);
+
+    let mut progress = Progress {
+        wire: &mut worker.wire,
+        request,
+    };
+    let mut raw = params.raw();
+    raw.progress_callback = Some(report);
+    raw.progress_callback_user_data = (&raw mut progress).cast();
+    let start = Instant::now();
+    // SAFETY: `params` and `progress` live until the model is loaded.
+    let (model, lines) = log::capture(|| unsafe { Model::load(&path, raw) });
+    let load_ns = start.elapsed().as_nanos() as u64;
+
+    if wire::is_cancelled(request) {
+        return Err(Stopped::Cancelled);
+    }
+    let model = model.ok_or_else(|| refused(&first, &lines))?;
+    let loaded = Loaded {
+        load_ns,
+        resident_before,
+        page_cache,
+        model_type: model.description(),
+        model_size: model.size(),
+        model_n_params: model.n_params(),
+        n_layer: model.n_layer(),
+        n_ctx_train: model.n_ctx_train(),
+        n_vocab: model.vocabulary().len(),
+        ability: model.ability(),
+        recurrent: model.is_recurrent(),
+    };
+    worker.keep(LoadedModel {
+        model: Rc::new(model),
+        path: first,
+        settings: load.settings,
+        lines,
+    });
+    Ok(Event::Loaded(loaded))
+}
+
+fn refused(path: &Path, lines: &[Line]) -> Stopped {
+    let why = log::first_error(lines).unwrap_or_else(|| "it gave no reason".into());
+    let why = why.trim_end_matches('.');
+    Stopped::because(
+        FailureCode::ModelRefused,
+        format!("The engine refuses {}: {why}.", name(path)),
+    )
+}
+
+/// Does what is asked about the page cache, and says what was done: a system that cannot drop a
+/// file's pages leaves them as they are.
+fn prepare_page_cache(
+    files: &[PathBuf],
+    wanted: PageCache,
+    request: u64,
+) -> Result<PageCache, Stopped> {
+    match wanted {
+        PageCache::AsIs => Ok(PageCache::AsIs),
+        PageCache::Drop => Ok(match os::drop_page_cache(files) {
+            Ok(()) => PageCache::Drop,
+            Err(_) => PageCache::AsIs,
+        }),
+        PageCache::Warm => {
+            os::fill_page_cache(files, || wire::is_cancelled(request)).map_err(|error| {
+                Stopped::because(
+                    FailureCode::FileUnreadable,
+                    format!("The file cannot be read to its end: {error}."),
+                )
+            })?;
+            if wire::is_cancelled(request) {
+                return Err(Stopped::Cancelled);
+            }
+            Ok(PageCache::Warm)
+        }
+    }
+}
+
+struct Progress<'a> {
+    wire: &'a mut Wire,
+    request: u64,
+}
+
+/// Called by the engine before each tensor: false stops it.
+unsafe extern "C" fn report(fraction: f32, progress: *mut c_void) -> bool {
+    // No panic may cross into C++; one stops the loading.
+    std::panic::catch_unwind(|| {
+        // SAFETY: the struct that `load` keeps alive and touches only through here while it loads.
+        let progress = unsafe { &mut *progress.cast::<Progress<'_>>() };
+        progress.wire.say_progress(fraction.clamp(0.0, 1.0));
+        !wire::is_cancelled(progress.request)
+    })
+    .unwrap_or(false)
+}
+
+/// Whether a loaded model serves a request with these settings; else a sentence.
+pub fn check_same_load(loaded: &LoadedModel, settings: &Settings) -> Result<(), Stopped> {
+    if loaded.settings.same_load(settings) {
+        return Ok(());
+    }
+    Err(Stopped::bad_setting(format!(
+        "{} was loaded with other settings than this test asks for: load it again first.",
+        loaded.name()
+    )))
+}
+
+/// The strategy may be set once in the life of a process; asked for again it must be the same.
+pub fn set_numa(already: &mut Option<String>, settings: &Settings) -> Result<(), Stopped> {
+    match already {
+        Some(before) if *before == settings.numa => Ok(()),
+        Some(before) => Err(Stopped::bad_setting(format!(
+            "numa is \"{}\" after \"{before}\": the engine takes one strategy in its life, start it anew.",
+            settings.numa
+        ))),
+        None => {
+            let strategy = settings::numa(&settings.numa)?;
+            // SAFETY: the backends are loaded.
+            unsafe { llama_cpp_sys_2::llama_numa_init(strategy) };
+            *already = Some(settings.numa.clone());
+            Ok(())
+        }
+    }
+}

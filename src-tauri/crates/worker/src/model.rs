@@ -1,0 +1,302 @@
+//! A loaded model.
+
+use std::ffi::{CStr, CString};
+use std::ptr::NonNull;
+
+use llama_cpp_sys_2 as sys;
+use twospeed_engine::protocol::Ability;
+
+/// A model of llama.cpp; freed when the last context on it is.
+#[derive(Debug)]
+pub struct Model {
+    raw: NonNull<sys::llama_model>,
+}
+
+impl Model {
+    /// Loads a file with all that `params` points to.
+    ///
+    /// # Safety
+    /// What `params` points to lives until this returns.
+    pub unsafe fn load(path: &CStr, params: sys::llama_model_params) -> Option<Self> {
+        // SAFETY: a C string, and parameters as this function's contract has them.
+        let raw = unsafe { sys::llama_model_load_from_file(path.as_ptr(), params) };
+        NonNull::new(raw).map(|raw| Self { raw })
+    }
+
+    /// The engine's pointer; valid while `self` lives.
+    pub fn raw(&self) -> *mut sys::llama_model {
+        self.raw.as_ptr()
+    }
+
+    /// llama-bench's `model_type`.
+    pub fn description(&self) -> String {
+        // llama-bench's own buffer has 128 bytes; a longer description is cut as there.
+        let mut buffer = [0_u8; 128];
+        // SAFETY: the buffer is writable and its size is its own; the result ends with a zero.
+        unsafe { sys::llama_model_desc(self.raw(), buffer.as_mut_ptr().cast(), buffer.len()) };
+        let text = CStr::from_bytes_until_nul(&buffer).unwrap_or_default();
+        text.to_string_lossy().into_owned()
+    }
+
+    /// Bytes of all tensors.
+    pub fn size(&self) -> u64 {
+        // SAFETY: a live model, here and below.
+        unsafe { sys::llama_model_size(self.raw()) }
+    }
+
+    /// Parameters.
+    pub fn n_params(&self) -> u64 {
+        // SAFETY: as above.
+        unsafe { sys::llama_model_n_params(self.raw()) }
+    }
+
+    /// Layers.
+    pub fn n_layer(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { sys::llama_model_n_layer(self.raw()) }.unsigned_abs()
+    }
+
+    /// Width of the embeddings.
+    pub fn n_embd(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { sys::llama_model_n_embd(self.raw()) }.unsigned_abs()
+    }
+
+    /// Context it was trained for.
+    pub fn n_ctx_train(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { sys::llama_model_n_ctx_train(self.raw()) }.unsigned_abs()
+    }
+
+    /// Width of its sliding window; 0 when it has none.
+    pub fn n_swa(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { sys::llama_model_n_swa(self.raw()) }.unsigned_abs()
+    }
+
+    /// Whether it carries recurrent state.
+    pub fn is_recurrent(&self) -> bool {
+        // SAFETY: as above.
+        unsafe {
+            sys::llama_model_is_recurrent(self.raw()) || sys::llama_model_is_hybrid(self.raw())
+        }
+    }
+
+    /// Whether an encoder is all it has (T5's, for one): its batches go another way.
+    pub fn is_encoder_alone(&self) -> bool {
+        // SAFETY: as above.
+        unsafe {
+            sys::llama_model_has_encoder(self.raw()) && !sys::llama_model_has_decoder(self.raw())
+        }
+    }
+
+    /// Whether it needs an encoder pass before it can decode.
+    pub fn has_encoder(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { sys::llama_model_has_encoder(self.raw()) }
+    }
+
+    /// A single value of the file's metadata, as text.
+    pub fn meta(&self, key: &str) -> Option<String> {
+        let key = CString::new(key).ok()?;
+        let mut buffer = [0_u8; 256];
+        // SAFETY: a C string, and a writable buffer with its own size; the result ends with a zero.
+        let length = unsafe {
+            sys::llama_model_meta_val_str(
+                self.raw(),
+                key.as_ptr(),
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+            )
+        };
+        let text = CStr::from_bytes_until_nul(&buffer).ok()?;
+        (length >= 0).then(|| text.to_string_lossy().into_owned())
+    }
+
+    /// What it can be asked to do.
+    pub fn ability(&self) -> Ability {
+        // SAFETY: as above.
+        if unsafe { sys::llama_model_is_diffusion(self.raw()) } {
+            return Ability::Diffuses;
+        }
+        let architecture = self.meta("general.architecture").unwrap_or_default();
+        let key = |name: &str| self.meta(&format!("{architecture}.{name}"));
+        let facts = EncoderFacts {
+            encoder_alone: self.is_encoder_alone(),
+            causal: key("attention.causal"),
+            pooling: key("pooling_type"),
+        };
+        ability(&architecture, &facts)
+    }
+
+    /// Its vocabulary.
+    pub fn vocabulary(&self) -> Vocabulary<'_> {
+        Vocabulary {
+            // SAFETY: a live model.
+            raw: unsafe { sys::llama_model_get_vocab(self.raw()) },
+            _model: self,
+        }
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        // SAFETY: loaded by the engine, owned here, and no context is left on it (they own it too).
+        unsafe { sys::llama_model_free(self.raw()) };
+    }
+}
+
+struct EncoderFacts {
+    encoder_alone: bool,
+    causal: Option<String>,
+    pooling: Option<String>,
+}
+
+/// Architectures that have no cache, so that decoding is encoding anew (llama.cpp `create_memory`);
+/// llama.cpp itself claims a decoder for them.
+const WITHOUT_CACHE: [&str; 11] = [
+    "bert",
+    "jina-bert-v2",
+    "jina-bert-v3",
+    "nomic-bert",
+    "nomic-bert-moe",
+    "neo-bert",
+    "eurobert",
+    "wavtokenizer-dec",
+    "modern-bert",
+    "gemma-embedding",
+    "clef",
+];
+
+fn ability(architecture: &str, facts: &EncoderFacts) -> Ability {
+    // Pooling 0 is none; a model that pools was trained to give one vector, not the next token.
+    let pools = facts.pooling.as_deref().is_some_and(|kind| kind != "0");
+    let sees_ahead = facts.causal.as_deref() == Some("false");
+    if facts.encoder_alone || sees_ahead || pools || WITHOUT_CACHE.contains(&architecture) {
+        Ability::Embeds
+    } else {
+        Ability::Generates
+    }
+}
+
+/// The vocabulary of a model.
+#[derive(Debug, Clone, Copy)]
+pub struct Vocabulary<'a> {
+    raw: *const sys::llama_vocab,
+    _model: &'a Model,
+}
+
+impl Vocabulary<'_> {
+    /// Entries.
+    pub fn len(self) -> u32 {
+        // SAFETY: the vocabulary of a live model, here and below.
+        unsafe { sys::llama_vocab_n_tokens(self.raw) }.unsigned_abs()
+    }
+
+    /// Whether text can be turned into tokens at all.
+    pub fn has_tokenizer(self) -> bool {
+        // SAFETY: as above.
+        unsafe { sys::llama_vocab_type(self.raw) != sys::LLAMA_VOCAB_TYPE_NONE }
+    }
+
+    /// The token every text of this model begins with, where it has one.
+    pub fn first_token(self) -> Option<sys::llama_token> {
+        // SAFETY: as above.
+        let (adds, token) = unsafe {
+            (
+                sys::llama_vocab_get_add_bos(self.raw),
+                sys::llama_vocab_bos(self.raw),
+            )
+        };
+        (adds && token >= 0).then_some(token)
+    }
+
+    /// Whether the token ends an answer.
+    pub fn ends(self, token: sys::llama_token) -> bool {
+        // SAFETY: as above.
+        unsafe { sys::llama_vocab_is_eog(self.raw, token) }
+    }
+
+    /// Tokens of a text, with what the model wants around it; `None` when there are too many.
+    pub fn tokenize(self, text: &str) -> Option<Vec<sys::llama_token>> {
+        let length = i32::try_from(text.len()).ok()?;
+        // A token is at least a byte, and a few may be added.
+        let mut tokens = vec![0; text.len() + 8];
+        for _ in 0..2 {
+            let room = i32::try_from(tokens.len()).ok()?;
+            // SAFETY: the text and the buffer are given with their own sizes.
+            let count = unsafe {
+                sys::llama_tokenize(
+                    self.raw,
+                    text.as_ptr().cast(),
+                    length,
+                    tokens.as_mut_ptr(),
+                    room,
+                    true,
+                    true,
+                )
+            };
+            if count == i32::MIN {
+                return None;
+            }
+            tokens.resize(count.unsigned_abs() as usize, 0);
+            if count >= 0 {
+                return Some(tokens);
+            }
+        }
+        None
+    }
+
+    /// Bytes a token stands for; they need not be whole characters.
+    pub fn bytes(self, token: sys::llama_token) -> Vec<u8> {
+        let mut bytes = vec![0_u8; 32];
+        for _ in 0..2 {
+            let room = bytes.len() as i32;
+            // SAFETY: the buffer is given with its own size.
+            let length = unsafe {
+                sys::llama_token_to_piece(
+                    self.raw,
+                    token,
+                    bytes.as_mut_ptr().cast(),
+                    room,
+                    0,
+                    false,
+                )
+            };
+            bytes.resize(length.unsigned_abs() as usize, 0);
+            if length >= 0 {
+                return bytes;
+            }
+        }
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encoders_have_no_decode_speed_whatever_llama_cpp_claims() {
+        let of = |architecture, causal: Option<&str>, pooling: Option<&str>| {
+            ability(
+                architecture,
+                &EncoderFacts {
+                    encoder_alone: false,
+                    causal: causal.map(str::to_owned),
+                    pooling: pooling.map(str::to_owned),
+                },
+            )
+        };
+        assert_eq!(of("llama", None, None), Ability::Generates);
+        assert_eq!(of("qwen3", Some("true"), Some("0")), Ability::Generates);
+        assert_eq!(of("bert", None, None), Ability::Embeds);
+        assert_eq!(of("gemma-embedding", None, None), Ability::Embeds);
+        assert_eq!(of("llama", Some("false"), None), Ability::Embeds);
+        assert_eq!(
+            of("qwen3", None, Some("3")),
+            Ability::Embeds,
+            "Qwen3-Embedding pools the last token"
+        );
+    }
+}
