@@ -1,0 +1,42 @@
+//! Stopping a run, from another task.
+
+use tokio_util::sync::CancellationToken;
+
+/// Two ways to stop a run; both keep what is done. Clones stop the same run.
+#[derive(Debug, Clone, Default)]
+pub struct Stop {
+    now: CancellationToken,
+    after_test: CancellationToken,
+}
+
+impl Stop {
+    /// Nothing is stopped yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stops now: the test that runs is cancelled, its samples stay.
+    pub fn now(&self) {
+        self.now.cancel();
+    }
+
+    /// Stops after the test that runs.
+    pub fn after_test(&self) {
+        self.after_test.cancel();
+    }
+
+    /// Whether no other test is to begin.
+    pub fn is_asked(&self) -> bool {
+        self.is_now() || self.after_test.is_cancelled()
+    }
+
+    /// Whether everything is to stop now.
+    pub fn is_now(&self) -> bool {
+        self.now.is_cancelled()
+    }
+
+    /// Waits until everything is to stop now. Nothing wakes up before.
+    pub async fn asked_now(&self) {
+        self.now.cancelled().await;
+    }
+}
