@@ -226,17 +226,12 @@ impl WorkerEnd {
 
     /// The engine's check that failed, without the build machine's folders before the file's name.
     pub fn failed_check(&self) -> Option<String> {
-        let line = self
-            .log
-            .iter()
-            .rev()
+        let lines = || self.log.iter().rev().map(|line| line.trim());
+        let check = lines()
             .find(|line| line.contains("GGML_ASSERT"))
-            .or_else(|| self.log.iter().rev().find(|line| names_source(line)))?;
-        Some(
-            without_folders(line.trim())
-                .trim_end_matches('.')
-                .to_owned(),
-        )
+            .map(|line| from_source(line).unwrap_or(line))
+            .or_else(|| lines().find_map(from_source))?;
+        Some(check.trim_end_matches('.').to_owned())
     }
 
     /// The last line that says anything, ready to stand in a sentence.
@@ -282,21 +277,116 @@ impl fmt::Display for ProtocolFault {
     }
 }
 
-/// Whether a line starts like an abort of ggml: `file.cpp:123: ...`.
-fn names_source(line: &str) -> bool {
-    let mut parts = line.trim().splitn(3, ':');
-    let (Some(file), Some(number), Some(_)) = (parts.next(), parts.next(), parts.next()) else {
-        return false;
-    };
-    let source = [".c", ".cpp", ".h", ".cu", ".m", ".hpp"];
-    source.iter().any(|end| file.ends_with(end)) && number.parse::<u32>().is_ok()
+/// The part of a line that names a place in a source file, as ggml does when it aborts:
+/// `ggml.c:12: GGML_ASSERT(x) failed` of `/build/llama.cpp/ggml/src/ggml.c:12: GGML_ASSERT(x) failed`.
+fn from_source(line: &str) -> Option<&str> {
+    let ends = [".c:", ".cpp:", ".h:", ".hpp:", ".cu:", ".cuh:", ".m:"];
+    ends.iter().find_map(|end| {
+        let dot = line.find(end)?;
+        let (number, _) = line[dot + end.len()..].split_once(':')?;
+        number.parse::<u32>().ok()?;
+        let before = line[..dot].rfind(['/', '\\', ' ']);
+        Some(&line[before.map_or(0, |at| at + 1)..])
+    })
 }
 
-/// `/build/llama.cpp/ggml/src/ggml.c:12: GGML_ASSERT(x)` without what stands before `ggml.c`.
-fn without_folders(line: &str) -> &str {
-    let file_ends = line.find(':').unwrap_or(line.len());
-    match line[..file_ends].rfind(['/', '\\']) {
-        Some(slash) => &line[slash + 1..],
-        None => line,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(how: How, doing: Doing, log: &[&str]) -> WorkerEnd {
+        WorkerEnd {
+            how,
+            doing,
+            variant: Some("icelake".into()),
+            log: log.iter().map(|line| (*line).to_owned()).collect(),
+        }
+    }
+
+    fn signal(number: i32, name: &str) -> How {
+        How::Signal {
+            number,
+            name: name.into(),
+        }
+    }
+
+    #[test]
+    fn a_sentence_says_what_happened_to_which_model_and_what_to_do() {
+        let end = end(signal(11, "SIGSEGV"), Doing::Measuring, &[]);
+        assert_eq!(
+            end.sentence(Some("Qwen3 8B Q4_K_M")),
+            "The engine crashed while measuring Qwen3 8B Q4_K_M (SIGSEGV). The file may be damaged \
+             or of a kind that this engine cannot run: try another file or other settings."
+        );
+    }
+
+    #[test]
+    fn every_way_to_end_has_a_sentence_of_its_own() {
+        let ways = [
+            How::Exited { code: 0 },
+            How::Exited { code: 3 },
+            signal(4, "SIGILL"),
+            signal(6, "SIGABRT"),
+            signal(7, "SIGBUS"),
+            signal(9, "SIGKILL"),
+            signal(11, "SIGSEGV"),
+            signal(15, "SIGTERM"),
+            How::OutOfMemory,
+            How::Killed,
+            How::Protocol {
+                fault: ProtocolFault::OutputClosed,
+            },
+            How::Unknown,
+        ];
+        let mut codes = std::collections::HashSet::new();
+        for how in ways {
+            for doing in [
+                Doing::Starting,
+                Doing::Waiting,
+                Doing::Loading,
+                Doing::Measuring,
+                Doing::Generating,
+                Doing::ReadingMemory,
+                Doing::Anchoring,
+            ] {
+                let end = end(how.clone(), doing, &[]);
+                codes.insert(end.code());
+                for sentence in [end.sentence(None), end.sentence(Some("Qwen3"))] {
+                    assert!(sentence.ends_with('.'), "{sentence}");
+                    assert!(!sentence.contains("  "), "{sentence}");
+                }
+            }
+        }
+        assert_eq!(codes.len(), 12);
+    }
+
+    #[test]
+    fn the_last_failed_check_is_quoted_without_the_build_machines_folders() {
+        let quoted = |log: &[&str]| end(signal(6, "SIGABRT"), Doing::Loading, log).failed_check();
+        assert_eq!(
+            quoted(&[
+                "/home/me/llama.cpp/ggml/src/ggml.c:3122: GGML_ASSERT(ggml_can_mul_mat(a, b)) failed",
+                "load_tensors: loading",
+            ]),
+            Some("ggml.c:3122: GGML_ASSERT(ggml_can_mul_mat(a, b)) failed".into())
+        );
+        assert_eq!(
+            quoted(&[r"C:\llama\ggml-cpu.cpp:12: fatal error"]),
+            Some("ggml-cpu.cpp:12: fatal error".into())
+        );
+        assert_eq!(quoted(&["12:30: tea", "https://a.b:80: c"]), None);
+    }
+
+    #[test]
+    fn an_abort_is_for_want_of_memory_only_when_its_last_words_say_so() {
+        let abort = || signal(6, "SIGABRT");
+        let log = |lines: &[&str]| lines.iter().map(|l| (*l).to_owned()).collect::<Vec<_>>();
+        let thrown = log(&["terminate called after throwing 'std::bad_alloc'"]);
+        assert_eq!(abort().with_last_words(&thrown), How::OutOfMemory);
+        assert_eq!(abort().with_last_words(&log(&["GGML_ASSERT(x)"])), abort());
+        let long_ago = [thrown.clone(), vec!["and then".into(); LAST_WORDS]].concat();
+        assert_eq!(abort().with_last_words(&long_ago), abort());
+        let crash = signal(11, "SIGSEGV");
+        assert_eq!(crash.clone().with_last_words(&thrown), crash);
     }
 }

@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::end::{Doing, WorkerEnd};
-use crate::link::{Order, Serving, abandoned};
+use crate::link::{Serving, abandoned};
 use crate::protocol::{Event, Hello, PROTOCOL, Request};
+use crate::supervise::Order;
 
 /// Runs models: the worker process ([`crate::process`]) or a script ([`crate::fake`]).
 #[async_trait]

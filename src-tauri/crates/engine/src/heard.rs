@@ -8,8 +8,9 @@ use tokio::sync::{mpsc, oneshot};
 use crate::end::Doing;
 use crate::engine::StartError;
 use crate::lines::{Line, Log};
-use crate::link::{Note, Serving};
+use crate::link::Serving;
 use crate::protocol::{Event, Hello, PROTOCOL};
+use crate::supervise::Note;
 
 /// Where the lines of a worker go.
 pub(crate) struct Heard {

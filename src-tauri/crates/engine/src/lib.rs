@@ -5,6 +5,7 @@
 
 pub mod end;
 pub mod engine;
+pub mod fake;
 mod heard;
 mod lines;
 mod link;
@@ -12,10 +13,13 @@ mod os;
 pub mod process;
 pub mod protocol;
 pub mod settings;
+mod supervise;
+mod tap;
 pub mod variants;
 
 pub use end::{Doing, How, ProtocolFault, WorkerEnd};
 pub use engine::{Engine, Incoming, SendError, Session, Start, StartError};
+pub use fake::FakeEngine;
 pub use link::Patience;
 pub use process::WorkerProcess;
 pub use settings::{FlashAttention, Settings, TestSpec};

@@ -9,8 +9,9 @@ use tokio::process::{Child, Command};
 
 use crate::end::How;
 use crate::engine::{Engine, Session, Start, StartError};
-use crate::link::{Body, Patience, Pipes, connect};
+use crate::link::{Patience, Pipes, connect};
 use crate::os;
+use crate::supervise::Body;
 
 /// What a window sets for itself and for its kind: nothing the engine needs.
 const WINDOW_VARIABLES: [&str; 7] = [

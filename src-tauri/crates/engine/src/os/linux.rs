@@ -117,7 +117,7 @@ mod tests {
                 PathBuf::from("/sys/fs/cgroup/memory.events"),
             ]
         );
-        assert_eq!(counter_files("nonsense\n"), [PathBuf::new(); 0]);
+        assert!(counter_files("nonsense\n").is_empty());
     }
 
     #[test]

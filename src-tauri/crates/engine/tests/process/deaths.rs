@@ -104,23 +104,21 @@ async fn a_worker_that_gives_up_is_quoted() {
 }
 
 #[tokio::test]
-async fn a_worker_that_closes_its_output_is_ended() {
-    let end = death("request", "close-output").await;
-    let fault = ProtocolFault::OutputClosed;
-    assert_eq!(end.how, How::Protocol { fault });
-}
-
-#[tokio::test]
-async fn a_worker_that_closes_its_input_is_ended() {
-    let mut session = start("idle:close-input").await.unwrap();
-    let pid = session.pid().unwrap();
-    // The writing end notices a closed input only when it writes after that.
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    session.send(load("model.gguf")).unwrap();
-    let end = end(&mut session).await;
-    let fault = ProtocolFault::InputClosed;
-    assert_eq!(end.how, How::Protocol { fault });
-    assert_gone(pid).await;
+async fn a_worker_that_lives_on_without_a_pipe_is_ended() {
+    let faults = [
+        ("idle:close-output", ProtocolFault::OutputClosed),
+        ("idle:close-input", ProtocolFault::InputClosed),
+    ];
+    for (habit, fault) in faults {
+        let mut session = start(habit).await.unwrap();
+        let pid = session.pid().unwrap();
+        // A closed input is noticed only by who writes after that.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        session.send(load("model.gguf")).unwrap();
+        let end = end_within(&mut session, Duration::from_secs(4)).await;
+        assert_eq!(end.how, How::Protocol { fault }, "{habit}");
+        assert_gone(pid).await;
+    }
 }
 
 #[tokio::test]

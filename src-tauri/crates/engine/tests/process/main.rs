@@ -1,5 +1,6 @@
 //! The worker's process under a supervisor, with a stand-in that misbehaves on command.
 #![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::panic)] // as in any test
 
 mod deaths;
 mod isolation;
@@ -72,12 +73,16 @@ async fn event(session: &mut Session) -> Event {
 
 /// Hears the end of a worker that is dead or dying, and checks that it comes in time.
 async fn end(session: &mut Session) -> WorkerEnd {
+    end_within(session, TOLD_WITHIN).await
+}
+
+async fn end_within(session: &mut Session, limit: Duration) -> WorkerEnd {
     let before = Instant::now();
     loop {
         match timeout(Duration::from_secs(20), session.next()).await {
             Ok(Incoming::Ended(end)) => {
                 let told = before.elapsed();
-                assert!(told < TOLD_WITHIN, "told after {told:?}");
+                assert!(told < limit, "told after {told:?}");
                 return end;
             }
             Ok(Incoming::Event(_)) => {}
