@@ -6,12 +6,13 @@ use std::path::Path;
 use crate::check::{MAX_LAYERS, engine_limit};
 use crate::error::{Error, Fault};
 use crate::experts::active_parameters;
-use crate::header::{Header, MAX_TENSORS, duplicate_name};
+use crate::header::Header;
 use crate::kind::{is_draft_head, kind};
 use crate::metadata::Metadata;
 use crate::model::{Data, Kind, Model, Part, Split, TensorInfo};
 use crate::name::model_name;
 use crate::quantization::{falls_back, label, shares};
+use crate::tensor_list::{MAX_BYTES, MAX_TENSORS, duplicate_name};
 use crate::text::{one_line, quoted, shown};
 use crate::warning::Warning;
 
@@ -24,7 +25,7 @@ pub(crate) fn assemble(
     let mut metadata = None;
     let mut parts = Vec::new();
     let mut tensors = Vec::new();
-    let mut bytes_expected = 0;
+    let mut bytes_expected = 0u64;
     let malformed = |fault| Error::Malformed {
         file: shown(path),
         fault,
@@ -32,6 +33,9 @@ pub(crate) fn assemble(
 
     for (index, (part, header)) in found.into_iter().enumerate() {
         bytes_expected += header.bytes + header.data_bytes;
+        if bytes_expected > MAX_BYTES {
+            return Err(malformed(Fault::SetSize));
+        }
         for tensor in header.tensors {
             tensors.push(TensorInfo {
                 part: index as u32,
@@ -69,14 +73,16 @@ pub(crate) fn assemble(
             });
         }
     }
-    let parameters = tensors
-        .iter()
-        .try_fold(0u64, |sum, tensor| sum.checked_add(tensor.elements));
-    let parameters = parameters.ok_or_else(|| malformed(Fault::Size("the last".to_owned())))?;
+    let parameters: u64 = tensors.iter().map(|tensor| tensor.elements).sum();
+    if parameters > MAX_BYTES {
+        return Err(malformed(Fault::SetSize));
+    }
 
     let types = shares(tensors.iter());
     let weight_bytes: u64 = types.iter().map(|share| share.bytes).sum();
-    let file_bytes = parts.iter().map(|part| part.bytes).sum();
+    let file_bytes = parts
+        .iter()
+        .fold(0u64, |sum, part| sum.saturating_add(part.bytes));
     let kind = kind(&metadata, !tensors.is_empty() || missing);
     let mut model = Model {
         path: path.to_owned(),

@@ -135,3 +135,125 @@ pub(crate) fn engine_limit(metadata: &Metadata) -> Result<(), Limit> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::read_from;
+    use crate::testing::{read_back, two_layers, with};
+    use crate::writer::{Field, Writer};
+
+    fn refusal(writer: &Writer) -> String {
+        read_back(writer).check_decodes().unwrap_err().to_string()
+    }
+
+    fn limit(key: &str, value: impl Into<Field>) -> Option<Limit> {
+        let mut writer = two_layers("qwen3moe");
+        writer
+            .set("qwen3moe.expert_count", 8u32)
+            .set("qwen3moe.expert_used_count", 2u32);
+        writer.set(key, value);
+        read_back(&writer).limit().cloned()
+    }
+
+    #[test]
+    fn a_whole_model_that_generates_may_be_measured() {
+        read_back(&two_layers("llama")).check_decodes().unwrap();
+    }
+
+    #[test]
+    fn more_layers_than_the_engine_has_room_for_are_refused_before_it_aborts() {
+        let writer = with(two_layers("llama"), "llama.block_count", 513u32);
+        assert_eq!(
+            refusal(&writer),
+            "file-name.gguf cannot be loaded: it declares 513 layers, and the engine takes at most 512; \
+             get the model from another source, or convert it again."
+        );
+        assert_eq!(
+            read_back(&writer).layers,
+            Some(513),
+            "it is listed with what it declares"
+        );
+    }
+
+    #[test]
+    fn numbers_that_make_the_engine_abort_are_named() {
+        assert_eq!(limit("general.name", "x"), None);
+        let uncounted = with(two_layers("llama"), "llama.block_count", 0u32);
+        let uncounted = with(uncounted, "tokenizer.ggml.tokens", Field::texts(["a"]));
+        assert_eq!(
+            read_back(&uncounted).limit(),
+            Some(&Limit::NoLayers("llama.block_count".into()))
+        );
+        assert_eq!(
+            limit("qwen3moe.nextn_predict_layers", 3u32),
+            Some(Limit::LayersAhead { next: 3, layers: 2 })
+        );
+        assert_eq!(
+            limit("qwen3moe.expert_count", 1025u32),
+            Some(Limit::Experts(1025))
+        );
+        let used = |used| Some(Limit::ExpertsUsed { used, experts: 8 });
+        assert_eq!(limit("qwen3moe.expert_used_count", 9u32), used(9));
+        assert_eq!(
+            limit("qwen3moe.expert_used_count", &[2u32, 10][..]),
+            used(10)
+        );
+        assert_eq!(limit("qwen3moe.expert_used_count", 0u32), used(0));
+        let scaling = Limit::RopeScaling("\"cubic\"".into());
+        assert_eq!(limit("qwen3moe.rope.scaling.type", "cubic"), Some(scaling));
+        assert_eq!(limit("qwen3moe.rope.scaling.type", "yarn"), None);
+    }
+
+    #[test]
+    fn a_tokenizer_table_of_the_wrong_width_or_length_is_named() {
+        let table = |value: Field| {
+            let mut writer = two_layers("llama");
+            writer.set("tokenizer.ggml.tokens", Field::texts(["a", "b", "c"]));
+            writer.set("tokenizer.ggml.token_type", value);
+            read_back(&writer).limit().cloned()
+        };
+        let refused = Some(Limit::TokenTable {
+            key: "tokenizer.ggml.token_type",
+            expected: 3,
+        });
+        assert_eq!(table((&[1i32, 1, 1][..]).into()), None);
+        assert_eq!(table((&[1u32, 1, 1][..]).into()), None, "found in the wild");
+        assert_eq!(
+            table((&[1u8, 1, 1][..]).into()),
+            refused,
+            "read past its end by old engines"
+        );
+        assert_eq!(table((&[1i32, 1][..]).into()), refused);
+    }
+
+    #[test]
+    fn what_has_no_decode_speed_says_so() {
+        assert_eq!(
+            refusal(&two_layers("bert")),
+            "file-name.gguf is an embedding model: it reads its text in one pass and has no decode speed; \
+             measure its prefill only (-n 0)."
+        );
+        assert!(refusal(&two_layers("dream")).contains("is a diffusion model"));
+        read_back(&two_layers("bert")).check_loads().unwrap();
+        assert_eq!(
+            refusal(&two_layers("clip")),
+            "file-name.gguf is a projector for images or sound, used beside a model; \
+             name the model's own file."
+        );
+    }
+
+    #[test]
+    fn a_header_alone_is_sound_but_cannot_be_loaded() {
+        let header = two_layers("llama").header();
+        let model = read_from(&header[..], "x.gguf", header.len() as u64).unwrap();
+        model.check().unwrap();
+        assert!(
+            model
+                .check_loads()
+                .unwrap_err()
+                .to_string()
+                .contains("only the header of a model")
+        );
+    }
+}

@@ -288,6 +288,9 @@ pub enum Fault {
     /// More than 8 PiB.
     #[error("the tensors up to {0} take an impossible number of bytes")]
     Size(String),
+    /// More than 2^53 bytes or parameters in all.
+    #[error("its tensors are impossibly large together")]
+    SetSize,
     /// Not where the one before ends.
     #[error(
         "the tensor {name} is said to start at byte {offset} of the data, but the one before ends at {expected}"

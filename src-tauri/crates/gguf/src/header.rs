@@ -5,26 +5,16 @@ use std::io::Read;
 use crate::error::Fault;
 use crate::lookalike::Lookalike;
 use crate::metadata::{Array, ElementType, Metadata, Numbers, Text, Value};
-use crate::model::{Dimensions, TensorInfo};
+use crate::model::TensorInfo;
 use crate::source::{Source, Stop};
-use crate::tensor_type::{TensorType, withdrawn_type};
-use crate::text::{lossy, quoted};
-
-/// The most tensors read of a file or set. The largest models, with a scale beside each weight,
-/// have some thousand.
-pub(crate) const MAX_TENSORS: u64 = 16_384;
+use crate::tensor_list::read_tensors;
+use crate::text::quoted;
 
 /// The most keys. Real files have some dozens.
 const MAX_KEYS: u64 = 16_384;
 
 /// The longest key; the format allows 65,535 bytes.
 const MAX_KEY_BYTES: u64 = 65_535;
-
-/// Longest name of a tensor (`GGML_MAX_NAME` less the closing zero).
-const MAX_NAME_BYTES: u64 = 63;
-
-/// `GGML_MAX_DIMS`.
-const MAX_DIMENSIONS: u32 = 4;
 
 /// How deep arrays may lie in arrays. No file in use has any.
 const MAX_NESTING: usize = 8;
@@ -37,9 +27,6 @@ const KEPT_BYTES: u64 = 2 << 20;
 
 /// Alignment of the data where `general.alignment` is absent.
 const DEFAULT_ALIGNMENT: u64 = 32;
-
-/// Most bytes of data, 8 PiB: sizes stay exact in a JSON number (2^53).
-const MAX_DATA_BYTES: u64 = 1 << 53;
 
 /// One file's header.
 #[derive(Debug)]
@@ -282,154 +269,4 @@ fn alignment(metadata: &Metadata) -> Result<u64, Fault> {
         .filter(|alignment| alignment.is_power_of_two())
         .map(u64::from)
         .ok_or_else(|| Fault::Alignment(value.to_string()))
-}
-
-/// Reads the tensor list; with it the bytes of the data up to the end of the last tensor.
-fn read_tensors<R: Read>(
-    source: &mut Source<R>,
-    count: u64,
-    alignment: u64,
-) -> Result<(Vec<TensorInfo>, u64), Stop> {
-    if count > MAX_TENSORS {
-        return Err(Fault::TooMany {
-            what: "tensors",
-            claimed: count,
-            limit: MAX_TENSORS,
-        }
-        .into());
-    }
-    // The count was held against the bytes left, before the keys: the list may still end early.
-    let mut tensors = Vec::with_capacity(count.min(source.left() / 24) as usize);
-    let mut broken_names = Vec::new();
-    let mut end = 0u64;
-    for number in 0..count {
-        let Entry {
-            tensor,
-            broken_name,
-        } = read_tensor(source, number)?;
-        broken_names.extend(broken_name);
-        let start = end.next_multiple_of(alignment);
-        if tensor.offset != start {
-            return Err(Fault::Offset {
-                name: quoted(tensor.name.as_bytes()),
-                offset: tensor.offset,
-                expected: start,
-            }
-            .into());
-        }
-        end = start
-            .checked_add(tensor.bytes)
-            .filter(|end| *end <= MAX_DATA_BYTES)
-            .ok_or_else(|| Fault::Size(quoted(tensor.name.as_bytes())))?;
-        tensors.push(tensor);
-    }
-    refuse_duplicates(&tensors, broken_names)?;
-    Ok((tensors, end))
-}
-
-/// Refuses a name that is there twice. Names are bytes: those that are no UTF-8 are compared as
-/// they stand in the file, since two may look alike on the screen.
-fn refuse_duplicates(
-    tensors: &[TensorInfo],
-    mut broken_names: Vec<Box<[u8]>>,
-) -> Result<(), Fault> {
-    broken_names.sort_unstable();
-    if let Some(pair) = broken_names.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(Fault::DuplicateTensor(quoted(&pair[0])));
-    }
-    match duplicate_name(tensors) {
-        Some(name) => Err(Fault::DuplicateTensor(quoted(name.as_bytes()))),
-        None => Ok(()),
-    }
-}
-
-/// A name that two of the tensors bear, as far as names are UTF-8.
-pub(crate) fn duplicate_name(tensors: &[TensorInfo]) -> Option<&str> {
-    let names = tensors.iter().map(|tensor| tensor.name.as_str());
-    let mut names: Vec<&str> = names
-        .filter(|name| !name.contains(char::REPLACEMENT_CHARACTER))
-        .collect();
-    names.sort_unstable();
-    names
-        .windows(2)
-        .find(|pair| pair[0] == pair[1])
-        .map(|pair| pair[0])
-}
-
-/// One entry of the list.
-struct Entry {
-    tensor: TensorInfo,
-    /// The bytes of its name where they are no UTF-8.
-    broken_name: Option<Box<[u8]>>,
-}
-
-fn read_tensor<R: Read>(source: &mut Source<R>, number: u64) -> Result<Entry, Stop> {
-    let length = source.count(1, || {
-        format!("bytes for the name of tensor number {number}")
-    })?;
-    if length > MAX_NAME_BYTES {
-        return Err(Fault::TensorName { number, length }.into());
-    }
-    let bytes = source.text(length, length)?.bytes;
-    let name = lossy(&bytes).into_owned();
-    let broken_name = name
-        .contains(char::REPLACEMENT_CHARACTER)
-        .then(|| bytes.into_boxed_slice());
-    let dimension_count = source.u32()?;
-    if dimension_count > MAX_DIMENSIONS {
-        return Err(Fault::Dimensions {
-            name: quoted(name.as_bytes()),
-            dimensions: dimension_count,
-        }
-        .into());
-    }
-    let mut dimensions = [1u64; 4];
-    for dimension in dimensions.iter_mut().take(dimension_count as usize) {
-        *dimension = source.u64()?;
-    }
-    let dimensions = Dimensions::new(dimensions, dimension_count as usize);
-    let id = source.u32()?;
-    let offset = source.u64()?;
-
-    let name_for_fault = || quoted(name.as_bytes());
-    let elements = dimensions
-        .elements()
-        .ok_or_else(|| Fault::Shape(name_for_fault()))?;
-    let tensor_type = TensorType::from_id(id).ok_or_else(|| match withdrawn_type(id) {
-        Some(was) => Fault::WithdrawnType {
-            name: name_for_fault(),
-            was,
-        },
-        None => Fault::TensorType {
-            name: name_for_fault(),
-            id,
-        },
-    })?;
-    let row = dimensions.row();
-    if !row.is_multiple_of(tensor_type.block_elements()) {
-        return Err(Fault::PartialBlock {
-            name: name_for_fault(),
-            row,
-            block: tensor_type.block_elements(),
-            tensor_type: tensor_type.name(),
-        }
-        .into());
-    }
-    let bytes = tensor_type
-        .bytes(elements)
-        .filter(|bytes| *bytes <= MAX_DATA_BYTES)
-        .ok_or_else(|| Fault::Size(name_for_fault()))?;
-    let tensor = TensorInfo {
-        name,
-        dimensions,
-        tensor_type,
-        elements,
-        bytes,
-        offset,
-        part: 0,
-    };
-    Ok(Entry {
-        tensor,
-        broken_name,
-    })
 }

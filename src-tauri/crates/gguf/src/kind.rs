@@ -119,3 +119,94 @@ impl Kind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{read_back, two_layers, with};
+    use crate::writer::{Field, Writer};
+
+    #[test]
+    fn an_architecture_says_what_a_model_does() {
+        let cases = [
+            ("llama", Kind::Generates),
+            ("gpt-oss", Kind::Generates),
+            ("t5", Kind::Generates),
+            ("an-architecture-of-tomorrow", Kind::Generates),
+            ("bert", Kind::Embeds),
+            ("nomic-bert-moe", Kind::Embeds),
+            ("gemma-embedding", Kind::Embeds),
+            ("t5encoder", Kind::Embeds),
+            ("dream", Kind::Diffusion),
+            ("llada-moe", Kind::Diffusion),
+            ("clip", Kind::Projector),
+            ("controlvector", Kind::Adapter),
+            ("eagle3", Kind::Adapter),
+        ];
+        for (architecture, kind) in cases {
+            assert_eq!(
+                read_back(&two_layers(architecture)).kind,
+                kind,
+                "{architecture}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_pooling_or_attention_both_ways_makes_any_architecture_an_embedding_model() {
+        let kind = |key: &str, value: Field| read_back(&with(two_layers("qwen3"), key, value)).kind;
+        assert_eq!(
+            kind("qwen3.pooling_type", 3u32.into()),
+            Kind::Embeds,
+            "last token"
+        );
+        assert_eq!(
+            kind("qwen3.pooling_type", 0u32.into()),
+            Kind::Generates,
+            "none"
+        );
+        assert_eq!(
+            kind("qwen3.pooling_type", u32::MAX.into()),
+            Kind::Generates,
+            "not said"
+        );
+        assert_eq!(kind("qwen3.attention.causal", false.into()), Kind::Embeds);
+        assert_eq!(kind("qwen3.attention.causal", true.into()), Kind::Generates);
+    }
+
+    #[test]
+    fn helper_files_are_told_by_their_type() {
+        let kind = |key: &str, value: Field| read_back(&with(two_layers("llama"), key, value)).kind;
+        assert_eq!(kind("general.type", "adapter".into()), Kind::Adapter);
+        assert_eq!(kind("general.type", "mmproj".into()), Kind::Projector);
+        assert_eq!(kind("general.type", "imatrix".into()), Kind::Imatrix);
+        assert_eq!(kind("general.type", "model".into()), Kind::Generates);
+        assert_eq!(kind("imatrix.chunk_count", 8u32.into()), Kind::Imatrix);
+    }
+
+    #[test]
+    fn without_tensors_it_is_a_vocabulary_or_nothing() {
+        let mut writer = Writer::new();
+        assert_eq!(read_back(&writer).kind, Kind::None);
+        writer
+            .set("general.architecture", "llama")
+            .set("llama.block_count", 2u32);
+        assert_eq!(read_back(&writer).kind, Kind::None);
+        writer.set("tokenizer.ggml.model", "gpt2");
+        assert_eq!(read_back(&writer).kind, Kind::Vocabulary);
+    }
+
+    #[test]
+    fn an_image_model_without_layers_or_tokens_is_no_model_for_us() {
+        let mut writer = Writer::new();
+        writer.set("general.architecture", "flux");
+        writer
+            .tensor(
+                "double_blocks.0.img_attn.qkv.weight",
+                crate::TensorType::F16,
+                &[64],
+            )
+            .unwrap();
+        assert_eq!(read_back(&writer).kind, Kind::None);
+    }
+}

@@ -26,7 +26,10 @@ mod random;
 mod read;
 mod set;
 mod source;
+mod tensor_list;
 mod tensor_type;
+#[cfg(test)]
+mod testing;
 mod text;
 mod warning;
 mod writer;

@@ -286,3 +286,118 @@ impl Metadata {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{read_back, two_layers, with};
+    use crate::writer::Field;
+
+    fn metadata(key: &str, value: impl Into<Field>) -> Metadata {
+        read_back(&with(two_layers("lfm2"), key, value)).metadata
+    }
+
+    #[test]
+    fn a_key_that_is_zero_is_absent() {
+        assert_eq!(
+            metadata("lfm2.kda.head_dim", 0u32).arch_u64("kda.head_dim"),
+            None
+        );
+        assert_eq!(
+            metadata("lfm2.kda.head_dim", 64u32).arch_u64("kda.head_dim"),
+            Some(64)
+        );
+        assert_eq!(
+            metadata("lfm2.logit_scale", 0f32).arch_f64("logit_scale"),
+            None
+        );
+        let zero = metadata("lfm2.kda.head_dim", 0u32);
+        assert_eq!(
+            zero.get("lfm2.kda.head_dim"),
+            Some(&Value::Integer(0)),
+            "but it is there"
+        );
+    }
+
+    #[test]
+    fn any_width_of_integer_is_read() {
+        for value in [
+            Field::from(7u8),
+            7i8.into(),
+            7u16.into(),
+            7i32.into(),
+            7u64.into(),
+            7i64.into(),
+        ] {
+            assert_eq!(metadata("lfm2.x", value).arch_u64("x"), Some(7));
+        }
+        assert_eq!(
+            metadata("lfm2.x", -7i32).arch_u64("x"),
+            None,
+            "a count is not negative"
+        );
+        assert_eq!(
+            metadata("lfm2.x", "7").arch_u64("x"),
+            None,
+            "a text is no number"
+        );
+    }
+
+    #[test]
+    fn a_scalar_holds_for_every_layer_and_an_array_for_its_own() {
+        let key = "lfm2.attention.head_count_kv";
+        let per_layer =
+            |value: Field| metadata(key, value).per_layer_u64("attention.head_count_kv");
+        assert_eq!(per_layer(8u32.into()), Some(vec![8, 8]));
+        assert_eq!(
+            per_layer((&[0u32, 8][..]).into()),
+            Some(vec![0, 8]),
+            "0 is an answer in an array"
+        );
+        assert_eq!(
+            per_layer((&[1i32; 512][..]).into()),
+            Some(vec![1, 1]),
+            "only two layers count"
+        );
+        assert_eq!(per_layer((&[true, false][..]).into()), Some(vec![1, 0]));
+        assert_eq!(per_layer((&[8u32][..]).into()), None, "too short");
+        assert_eq!(per_layer((&[-1i32, 8][..]).into()), None, "no count");
+        assert_eq!(per_layer((&[0.5f32, 0.5][..]).into()), None, "no integers");
+        assert_eq!(per_layer(0u32.into()), None);
+    }
+
+    #[test]
+    fn of_a_vocabulary_only_the_length_is_kept() {
+        let words = (0..5000).map(|number| number.to_string());
+        let metadata = metadata("tokenizer.ggml.tokens", Field::texts(words));
+        assert_eq!(metadata.array_len("tokenizer.ggml.tokens"), Some(5000));
+        let array = metadata.array("tokenizer.ggml.tokens").unwrap();
+        assert_eq!(
+            (array.element, array.numbers.clone()),
+            (ElementType::Text, None)
+        );
+    }
+
+    #[test]
+    fn bytes_that_are_no_unicode_are_kept_and_shown_with_a_replacement() {
+        let metadata = metadata("lfm2.word", b"caf\xe9".to_vec());
+        assert_eq!(metadata.str("lfm2.word").as_deref(), Some("caf\u{fffd}"));
+        let Some(Value::Text(text)) = metadata.get("lfm2.word") else {
+            panic!()
+        };
+        assert_eq!(text.bytes, b"caf\xe9");
+    }
+
+    #[test]
+    fn a_byte_other_than_0_is_true() {
+        assert_eq!(
+            metadata("lfm2.x", Field::raw(7, vec![2])).bool("lfm2.x"),
+            Some(true)
+        );
+        assert_eq!(
+            metadata("lfm2.x", false).bool("lfm2.x"),
+            Some(false),
+            "false is an answer"
+        );
+    }
+}

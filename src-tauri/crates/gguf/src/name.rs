@@ -78,3 +78,51 @@ fn file_name(path: &Path) -> String {
         .unwrap_or(&name);
     one_line(stem)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{read_back, with};
+    use crate::writer::Writer;
+    use std::path::Path;
+
+    fn name(general_name: &str) -> String {
+        read_back(&with(Writer::new(), "general.name", general_name)).name
+    }
+
+    #[test]
+    fn a_name_that_says_something_is_kept() {
+        assert_eq!(name("Qwen3 8B"), "Qwen3 8B");
+        assert_eq!(name("  Tiny "), "Tiny");
+        assert_eq!(name("模型"), "模型");
+    }
+
+    #[test]
+    fn a_leftover_word_gives_way_to_the_file_name() {
+        for leftover in [
+            "",
+            " ",
+            "Safetensors",
+            "n/a",
+            ".",
+            "Model",
+            "123",
+            &"0123456789abcdef".repeat(3),
+        ] {
+            assert_eq!(name(leftover), "file-name", "{leftover:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_name_is_shortened_and_stays_on_one_line() {
+        assert_eq!(name(&"x".repeat(4000)).chars().count(), 80);
+        assert_eq!(name("two\nlines"), "two\u{fffd}lines");
+    }
+
+    #[test]
+    fn the_file_name_loses_its_ending_and_its_place_in_a_set() {
+        let file_name = |path: &str| super::file_name(Path::new(path));
+        assert_eq!(file_name("/m/big-Q4_K_M-00001-of-00003.gguf"), "big-Q4_K_M");
+        assert_eq!(file_name("/m/sha256-4d5e"), "sha256-4d5e");
+        assert_eq!(file_name("/m/.gguf"), ".gguf");
+    }
+}

@@ -122,3 +122,93 @@ pub(crate) fn falls_back(label: &str, tensors: &[TensorInfo]) -> bool {
     }
     odd > all / 2
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor_type::TensorType;
+    use crate::testing::{read_back, two_layers, with};
+    use crate::writer::Writer;
+
+    fn labelled(file_type: u32) -> Option<String> {
+        read_back(&with(two_layers("llama"), "general.file_type", file_type)).quantization
+    }
+
+    #[test]
+    fn the_label_comes_from_the_list_of_file_types_not_of_tensor_types() {
+        // Source: `enum llama_ftype` in llama.h. Tensor type 7 is Q5_1, tensor type 8 is Q8_0.
+        assert_eq!(labelled(7).as_deref(), Some("Q8_0"));
+        assert_eq!(labelled(8).as_deref(), Some("Q5_0"));
+        assert_eq!(labelled(15).as_deref(), Some("Q4_K_M"));
+        assert_eq!(labelled(38).as_deref(), Some("MXFP4_MOE"));
+        assert_eq!(
+            labelled(0).as_deref(),
+            Some("F32"),
+            "0 is a file type, not an absent one"
+        );
+    }
+
+    #[test]
+    fn a_number_without_a_name_is_shown_as_such() {
+        assert_eq!(labelled(999).as_deref(), Some("unknown (999)"));
+        assert_eq!(labelled(5).as_deref(), Some("unknown (5)"), "withdrawn");
+        assert_eq!(
+            labelled(1024 + 15).as_deref(),
+            Some("Q4_K_M"),
+            "llama.cpp's own guess"
+        );
+    }
+
+    #[test]
+    fn without_a_file_type_most_bytes_of_the_matrices_decide() {
+        let mut writer = two_layers("llama");
+        writer
+            .tensor("rope_freqs.weight", TensorType::F32, &[1 << 20])
+            .unwrap();
+        assert_eq!(read_back(&writer).quantization.as_deref(), Some("Q8_0"));
+        assert_eq!(
+            read_back(&Writer::new()).quantization,
+            None,
+            "no tensors, no label"
+        );
+    }
+
+    #[test]
+    fn types_are_listed_by_bytes() {
+        let mut writer = two_layers("llama");
+        writer
+            .tensor("output.weight", TensorType::Mxfp4, &[32])
+            .unwrap();
+        writer
+            .tensor("other.weight", TensorType::Nvfp4, &[128])
+            .unwrap();
+        let model = read_back(&writer);
+        let shares: Vec<_> = model
+            .types
+            .iter()
+            .map(|s| (s.tensor_type.name(), s.tensors, s.bytes, s.parameters))
+            .collect();
+        // 2 x 65,536 weights of 34 bytes per 32; 17 bytes per 32; 36 bytes per 64.
+        assert_eq!(
+            shares,
+            [
+                ("Q8_0", 2, 139_264, 131_072),
+                ("NVFP4", 1, 72, 128),
+                ("MXFP4", 1, 17, 32)
+            ]
+        );
+        assert_eq!(model.bits_per_weight, Some(8.0 * 139_353.0 / 131_232.0));
+    }
+
+    #[test]
+    fn a_k_quant_of_rows_that_are_no_multiple_of_256_is_called_larger_than_its_label() {
+        let narrow = |label: &str, row: u64| {
+            let mut writer = Writer::new();
+            writer.tensor("a", TensorType::Q8_0, &[row, 64]).unwrap();
+            falls_back(label, &read_back(&writer).tensors)
+        };
+        assert!(narrow("Q4_K_M", 640), "Gemma 3 270M");
+        assert!(!narrow("Q4_K_M", 768));
+        assert!(!narrow("Q4_0", 640), "blocks of 32 fit");
+    }
+}

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use crate::model::{Dimensions, TensorInfo};
+use crate::tensor_list::MAX_BYTES;
 use crate::tensor_type::TensorType;
 
 /// Collects keys and tensors, then writes the header, and the tensors as a callback hands them over.
@@ -38,7 +39,7 @@ pub enum WriteError {
     /// More than 63 bytes.
     #[error("the tensor name {0} is longer than 63 bytes.")]
     Name(String),
-    /// No or too many dimensions, partial blocks, or more elements than 63 bits count.
+    /// Too many dimensions, partial blocks, or more than 2^53 bytes of file.
     #[error("the tensor {name} cannot be {dimensions:?} of {tensor_type}.")]
     Shape {
         /// The tensor.
@@ -141,7 +142,8 @@ impl Writer {
             .end
             .checked_next_multiple_of(self.alignment)
             .ok_or_else(shape_error)?;
-        self.end = offset.checked_add(bytes).ok_or_else(shape_error)?;
+        let end = offset.checked_add(bytes).filter(|end| *end <= MAX_BYTES);
+        self.end = end.ok_or_else(shape_error)?;
         self.tensors.push(TensorInfo {
             name: name.to_owned(),
             dimensions,
@@ -158,6 +160,12 @@ impl Writer {
     #[must_use]
     pub fn tensors(&self) -> &[TensorInfo] {
         &self.tensors
+    }
+
+    /// Bytes of the whole file, padding at its end included.
+    #[must_use]
+    pub fn file_bytes(&self) -> u64 {
+        self.header().len() as u64 + self.end.next_multiple_of(self.alignment)
     }
 
     /// The header with the padding before the data: what a header file holds.
@@ -333,5 +341,166 @@ impl From<Vec<u8>> for Field {
         let mut bytes = Vec::new();
         push_text(&mut bytes, &text);
         Field { type_id: 8, bytes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::{Array, ElementType, Numbers, Value};
+    use crate::model::Data;
+    use crate::read::read_from;
+
+    fn written(writer: &Writer) -> Vec<u8> {
+        let mut file = Vec::new();
+        writer
+            .write(&mut file, |tensor, out| {
+                out.write_all(&vec![1; tensor.bytes as usize])
+            })
+            .unwrap();
+        file
+    }
+
+    #[test]
+    fn every_kind_of_value_comes_back_as_it_was_set() {
+        let mut writer = Writer::new();
+        writer
+            .set("u8", u8::MAX)
+            .set("i8", i8::MIN)
+            .set("u16", u16::MAX)
+            .set("i16", i16::MIN)
+            .set("u32", u32::MAX)
+            .set("i32", i32::MIN)
+            .set("u64", u64::MAX)
+            .set("i64", i64::MIN)
+            .set("f32", 0.5f32)
+            .set("f64", -0.25f64)
+            .set("bool", true)
+            .set("text", "é")
+            .set("words", Field::texts(["a", "b", ""]))
+            .set("numbers", &[1i32, -1][..])
+            .set("floats", &[0.5f32][..])
+            .set("flags", &[true, false][..]);
+        let file = written(&writer);
+        let model = read_from(&file[..], "x", file.len() as u64).unwrap();
+        let metadata = model.metadata();
+        let integer = |key| match metadata.get(key) {
+            Some(Value::Integer(value)) => *value,
+            other => panic!("{key}: {other:?}"),
+        };
+        assert_eq!(integer("u8"), 255);
+        assert_eq!(integer("i8"), -128);
+        assert_eq!(integer("u16"), 65_535);
+        assert_eq!(integer("i16"), -32_768);
+        assert_eq!(integer("u32"), i128::from(u32::MAX));
+        assert_eq!(integer("i32"), i128::from(i32::MIN));
+        assert_eq!(integer("u64"), i128::from(u64::MAX));
+        assert_eq!(integer("i64"), i128::from(i64::MIN));
+        assert_eq!(metadata.get("f32"), Some(&Value::Float(0.5)));
+        assert_eq!(metadata.get("f64"), Some(&Value::Float(-0.25)));
+        assert_eq!(metadata.get("bool"), Some(&Value::Bool(true)));
+        assert_eq!(metadata.str("text").as_deref(), Some("é"));
+        let array = |element, length, numbers| {
+            Some(Value::Array(Array {
+                element,
+                length,
+                numbers,
+            }))
+        };
+        assert_eq!(
+            metadata.get("words").cloned(),
+            array(ElementType::Text, 3, None)
+        );
+        let numbers = Some(Numbers::Integers(vec![1, -1]));
+        assert_eq!(
+            metadata.get("numbers").cloned(),
+            array(ElementType::I32, 2, numbers)
+        );
+        let floats = Some(Numbers::Floats(vec![0.5]));
+        assert_eq!(
+            metadata.get("floats").cloned(),
+            array(ElementType::F32, 1, floats)
+        );
+        let flags = Some(Numbers::Integers(vec![1, 0]));
+        assert_eq!(
+            metadata.get("flags").cloned(),
+            array(ElementType::Bool, 2, flags)
+        );
+    }
+
+    #[test]
+    fn tensors_lie_aligned_and_whole_whatever_the_alignment() {
+        for log2 in [0, 3, 5, 12] {
+            let mut writer = Writer::with_alignment(log2);
+            writer.tensor("a", TensorType::Q4_0, &[32]).unwrap();
+            writer.tensor("b", TensorType::F32, &[3, 1, 2]).unwrap();
+            writer.tensor("scalar", TensorType::F16, &[]).unwrap();
+            let file = written(&writer);
+            assert_eq!(file.len() as u64, writer.file_bytes());
+            let model = read_from(&file[..], "x", file.len() as u64).unwrap();
+            assert_eq!(model.data, Data::Complete, "alignment {}", 1 << log2);
+            for tensor in &model.tensors {
+                assert_eq!(tensor.offset % (1 << log2), 0);
+                let start = (model.header_bytes + tensor.offset) as usize;
+                assert!(
+                    file[start..][..tensor.bytes as usize]
+                        .iter()
+                        .all(|byte| *byte == 1)
+                );
+            }
+            assert_eq!(model.tensors[1].dimensions[..], [3, 1, 2]);
+            assert_eq!(model.tensors[2].elements, 1, "no dimensions: one element");
+        }
+    }
+
+    #[test]
+    fn the_last_value_of_a_key_counts() {
+        let mut writer = Writer::new();
+        writer
+            .set("general.name", "First")
+            .set("general.name", "Second");
+        let header = writer.header();
+        let model = read_from(&header[..], "x", header.len() as u64).unwrap();
+        assert_eq!(model.name, "Second");
+    }
+
+    #[test]
+    fn a_tensor_that_no_reader_takes_is_not_written() {
+        let mut writer = Writer::new();
+        let mut add = |name: &str, tensor_type, dimensions: &[u64]| {
+            writer
+                .tensor(name, tensor_type, dimensions)
+                .map(|_| ())
+                .unwrap_err()
+                .to_string()
+        };
+        let long = "x".repeat(64);
+        assert!(add(&long, TensorType::F32, &[1]).ends_with("is longer than 63 bytes."));
+        assert_eq!(
+            add("a", TensorType::Q4K, &[100]),
+            "the tensor a cannot be [100] of Q4_K."
+        );
+        assert_eq!(
+            add("a", TensorType::F32, &[1; 5]),
+            "the tensor a cannot be [1, 1, 1, 1, 1] of F32."
+        );
+        assert!(add("a", TensorType::F32, &[1 << 60]).starts_with("the tensor a cannot be"));
+        writer.tensor("a", TensorType::F32, &[1]).unwrap();
+        let again = writer
+            .tensor("a", TensorType::F32, &[1])
+            .map(|_| ())
+            .unwrap_err();
+        assert_eq!(again.to_string(), "the tensor a was added twice.");
+    }
+
+    #[test]
+    fn a_callback_that_writes_too_little_is_found_out() {
+        let mut writer = Writer::new();
+        writer.tensor("a", TensorType::F32, &[2]).unwrap();
+        let result = writer.write(&mut Vec::new(), |_, out| out.write_all(&[0; 4]));
+        assert_eq!(
+            result.unwrap_err().to_string(),
+            "the tensor a takes 8 bytes, and 4 were handed over."
+        );
     }
 }
