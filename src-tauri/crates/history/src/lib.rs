@@ -1,1 +1,40 @@
 //! Every run, test and sample, kept in SQLite.
+//!
+//! One file, `history.sqlite` in the data folder, written by the window and the command line
+//! alike, also at the same time. [`History`] opens it, keeps what a run says as it happens (it is
+//! a [`Recorder`](twospeed_measure::Recorder)), answers what faces ask, and exports and imports
+//! [`twospeed.results/1`](export). No SQL lives outside this crate.
+//!
+//! What is promised: a call that stores returns when its transaction is on the disk, so neither a
+//! killed process nor a power cut loses what was acknowledged; a file that is damaged, newer or of
+//! another program is never overwritten; deleting can be undone.
+
+mod columns;
+mod edit;
+mod error;
+pub mod export;
+mod history;
+mod import;
+pub mod llama_bench;
+mod notice;
+mod open;
+mod place;
+mod query;
+mod read;
+mod read_speed;
+mod recorder;
+mod results_file;
+mod run;
+mod schema;
+mod set_aside;
+mod write;
+
+pub use error::HistoryError;
+pub use history::History;
+pub use import::{Imported, ImportedRun, Outcome, Rejected};
+pub use notice::Notice;
+pub use read_speed::ReadReading;
+pub use run::{
+    LatestFilter, ModelName, Origin, Run, RunFilter, RunOverview, RunStatus, Test, TestCounts,
+    WholeRun,
+};

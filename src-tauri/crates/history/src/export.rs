@@ -1,0 +1,359 @@
+//! The export format `twospeed.results/1`: runs with every sample and what was around them.
+//!
+//! UTF-8 JSON, one object. The types of this module are the format; field by field:
+//!
+//! ```text
+//! format         "twospeed.results/1"
+//! written_by     "twospeed 0.1.0"
+//! exported_at    time
+//! runs           [ run ]                                       see ExportedRun
+//!   id             UUIDv7; importing it again adds nothing
+//!   started_at     time
+//!   ended_at       time | null                                 null: it runs, or gave no sign of life
+//!   status         "running" | "complete" | "stopped" | "interrupted"
+//!   app_version    string                                      the Twospeed that measured
+//!   preset         string                                      what was asked for: "quick", "bench", ...
+//!   machine        {id, name, cpu, physical_cores, logical_cores,
+//!                   last_level_cache_bytes, memory_bytes, os}
+//!   note           string                                      absent when there is none
+//!   tests          [ test ]  in the order they ran             see ExportedTest
+//!     id             UUIDv7
+//!     position       place in the plan, from 0
+//!     started_at     time
+//!     model          {fingerprint, path, name, architecture, quantization, file_bytes, parameters,
+//!                     active_parameters, weight_bytes_per_token, ability, synthetic}
+//!     spec           {n_prompt, n_gen, n_depth}                tokens
+//!     settings       every setting of llama-bench by its name, with n_outputs, prio, numa
+//!     repetitions    asked for
+//!     warmup         whether an untimed warm-up came first
+//!     samples        [ {index, ns, involuntary_switches, major_faults, at} ]
+//!     end            how it ended | null while it runs         see ExportedEnd
+//!       status         "done" | "failed" | "cancelled" | "interrupted" | "skipped"
+//!       code, message, log                                     only of "failed"
+//!       reason                                                 only of "skipped"
+//!       ended_at       time
+//!       worker         {protocol, engine, variant, variants, devices, cpu_info, gpu_info,
+//!                       backends, system_info} | null
+//!       loaded         {load_ns, resident_before, page_cache, model_type, ...} | null
+//!       placement      {context_ns, n_ctx, offloaded_layers, total_layers, flash_attention,
+//!                       buffers} | null
+//!       anchor_before_ns, anchor_after_ns                      the fixed kernel beside the test
+//!       state_before, state_after                              the machine's load, swap, clock, ...
+//!       peak_rss_bytes
+//!       warnings       [ {warning, ...} ]
+//! ```
+//!
+//! - A speed is `1e9 * (n_prompt + n_gen) / ns` tokens per second of each sample; figures are
+//!   computed from samples and stand nowhere in the file.
+//! - Times are RFC 3339 in UTC; names that end in `_ns` are integer nanoseconds, in `_bytes`
+//!   integer bytes. What is unknown is null or absent, never 0.
+//! - A path that is no Unicode is `{"bytes": [..]}`.
+//! - Fields of a run or a test that a reader does not know are to be kept and written again;
+//!   Twospeed does. A field that shapes a result (a new setting) raises the number of the format,
+//!   so that nothing that differs is ever taken for equal.
+
+use std::io::Write;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use twospeed_engine::protocol::{Hello, Loaded, Placement, Sample};
+use twospeed_engine::{Settings, TestSpec};
+use twospeed_measure::machine::{Machine, MachineState};
+use twospeed_measure::model::MeasuredModel;
+use twospeed_measure::warning::Warning;
+use twospeed_measure::{SampleRecord, TestEnd, TestRecord, TestStatus};
+use uuid::Uuid;
+
+use crate::History;
+use crate::error::{Fault, HistoryError};
+use crate::query::{self, Extras};
+use crate::run::{RunStatus, Test, WholeRun};
+
+/// Name and version of the format.
+pub const FORMAT: &str = "twospeed.results/1";
+
+/// A run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExportedRun {
+    /// UUIDv7.
+    pub id: Uuid,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Whether and how it ended.
+    pub status: RunStatus,
+    /// Version of the Twospeed that measured it.
+    pub app_version: String,
+    /// What was asked for.
+    pub preset: String,
+    /// The machine it ran on.
+    pub machine: Machine,
+    /// What the person wrote about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The tests, in the order they ran.
+    pub tests: Vec<ExportedTest>,
+    /// Fields this version does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// A test with its samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExportedTest {
+    /// UUIDv7.
+    pub id: Uuid,
+    /// Its place in the plan, from 0.
+    pub position: u32,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// The model's content.
+    pub model: MeasuredModel,
+    /// What is timed.
+    pub spec: TestSpec,
+    /// Every setting.
+    pub settings: Settings,
+    /// Repetitions asked for.
+    pub repetitions: u32,
+    /// One untimed warm-up came first.
+    pub warmup: bool,
+    /// The timed repetitions.
+    pub samples: Vec<ExportedSample>,
+    /// How it ended.
+    pub end: Option<ExportedEnd>,
+    /// Fields this version does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// A timed repetition.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ExportedSample {
+    /// What the engine said.
+    #[serde(flatten)]
+    pub sample: Sample,
+    /// When it ended, a label only.
+    pub at: Timestamp,
+}
+
+/// How a test ended and what was around it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExportedEnd {
+    /// How it ended.
+    #[serde(flatten)]
+    pub status: TestStatus,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// The worker that ran it.
+    pub worker: Option<Hello>,
+    /// The model as the engine loaded it.
+    pub loaded: Option<Loaded>,
+    /// What lay where.
+    pub placement: Option<Placement>,
+    /// Anchor before.
+    pub anchor_before_ns: Option<u64>,
+    /// Anchor after.
+    pub anchor_after_ns: Option<u64>,
+    /// State of the machine before.
+    pub state_before: Option<MachineState>,
+    /// State of the machine after.
+    pub state_after: Option<MachineState>,
+    /// Highest resident memory of the worker.
+    pub peak_rss_bytes: Option<u64>,
+    /// What a reader of the result should know.
+    pub warnings: Vec<Warning>,
+}
+
+impl History {
+    /// Writes runs as `twospeed.results/1`, in the order given, one at a time: memory is needed
+    /// for one run however many there are. Deleted runs are written when they are named.
+    ///
+    /// Errors: [`HistoryError::UnknownRun`], before anything is written;
+    /// [`HistoryError::ExportNotWritten`] when `out` fails.
+    pub async fn export(
+        &self,
+        runs: &[Uuid],
+        exported_at: Timestamp,
+        out: &mut (dyn Write + Send),
+    ) -> Result<(), HistoryError> {
+        let mut reading = self.reading().await?;
+        for run in runs {
+            let known = query::knows(&mut reading, *run).await;
+            if !known.map_err(|fault| self.explain(fault))? {
+                return Err(self.explain(Fault::NoRun(run.to_string())));
+            }
+        }
+        put(out, &header(exported_at))?;
+        for (number, run) in runs.iter().enumerate() {
+            let run = query::whole(&mut reading, *run)
+                .await
+                .and_then(|found| found.ok_or_else(|| Fault::NoRun(run.to_string())))
+                .map_err(|fault| self.explain(fault))?;
+            put(out, if number == 0 { "\n" } else { ",\n" })?;
+            put(out, &json(&ExportedRun::from(run)))?;
+        }
+        put(out, "\n]}\n")?;
+        out.flush().map_err(|error| not_written(&error))
+    }
+}
+
+/// Everything before the first run. A run stands on a line of its own.
+fn header(exported_at: Timestamp) -> String {
+    format!(
+        "{{\"format\":{},\"written_by\":{},\"exported_at\":{},\"runs\":[",
+        json(FORMAT),
+        json(concat!("twospeed ", env!("CARGO_PKG_VERSION"))),
+        json(&exported_at)
+    )
+}
+
+fn json(value: &(impl Serialize + ?Sized)) -> String {
+    serde_json::to_string(value).expect("BUG: keys are strings, so this is always JSON")
+}
+
+fn put(out: &mut (dyn Write + Send), text: &str) -> Result<(), HistoryError> {
+    out.write_all(text.as_bytes())
+        .map_err(|error| not_written(&error))
+}
+
+fn not_written(error: &std::io::Error) -> HistoryError {
+    HistoryError::ExportNotWritten {
+        reason: error.to_string(),
+    }
+}
+
+impl From<(WholeRun, Extras)> for ExportedRun {
+    fn from((whole, extras): (WholeRun, Extras)) -> Self {
+        let run = whole.run;
+        Self {
+            id: run.id,
+            started_at: run.started_at,
+            ended_at: run.ended_at,
+            status: run.status,
+            app_version: run.app_version,
+            preset: run.preset,
+            machine: run.machine,
+            note: run.note,
+            tests: (whole.tests.into_iter().zip(extras.tests))
+                .map(|(test, extra)| ExportedTest::new(test, extra))
+                .collect(),
+            extra: extras.run,
+        }
+    }
+}
+
+impl ExportedTest {
+    fn new(test: Test, extra: Map<String, Value>) -> Self {
+        let TestRecord {
+            id,
+            run: _,
+            position,
+            model,
+            spec,
+            settings,
+            repetitions,
+            warmup,
+            started_at,
+        } = test.record;
+        Self {
+            id,
+            position,
+            started_at,
+            model,
+            spec,
+            settings,
+            repetitions,
+            warmup,
+            samples: (test.samples.into_iter())
+                .map(
+                    |SampleRecord {
+                         test: _,
+                         sample,
+                         at,
+                     }| ExportedSample { sample, at },
+                )
+                .collect(),
+            end: test.end.map(ExportedEnd::from),
+            extra,
+        }
+    }
+
+    /// The records it was made from.
+    pub(crate) fn into_records(self, run: Uuid) -> (Test, Map<String, Value>) {
+        let test = self.id;
+        let record = TestRecord {
+            id: test,
+            run,
+            position: self.position,
+            model: self.model,
+            spec: self.spec,
+            settings: self.settings,
+            repetitions: self.repetitions,
+            warmup: self.warmup,
+            started_at: self.started_at,
+        };
+        let samples = (self.samples.into_iter())
+            .map(|ExportedSample { sample, at }| SampleRecord { test, sample, at })
+            .collect();
+        let end = self.end.map(|end| end.into_record(test));
+        let test = Test {
+            record,
+            end,
+            samples,
+        };
+        (test, self.extra)
+    }
+}
+
+impl From<TestEnd> for ExportedEnd {
+    fn from(end: TestEnd) -> Self {
+        let TestEnd {
+            test: _,
+            status,
+            ended_at,
+            worker,
+            loaded,
+            placement,
+            anchor_before_ns,
+            anchor_after_ns,
+            state_before,
+            state_after,
+            peak_rss_bytes,
+            warnings,
+        } = end;
+        Self {
+            status,
+            ended_at,
+            worker,
+            loaded,
+            placement,
+            anchor_before_ns,
+            anchor_after_ns,
+            state_before,
+            state_after,
+            peak_rss_bytes,
+            warnings,
+        }
+    }
+}
+
+impl ExportedEnd {
+    fn into_record(self, test: Uuid) -> TestEnd {
+        TestEnd {
+            test,
+            status: self.status,
+            ended_at: self.ended_at,
+            worker: self.worker,
+            loaded: self.loaded,
+            placement: self.placement,
+            anchor_before_ns: self.anchor_before_ns,
+            anchor_after_ns: self.anchor_after_ns,
+            state_before: self.state_before,
+            state_after: self.state_after,
+            peak_rss_bytes: self.peak_rss_bytes,
+            warnings: self.warnings,
+        }
+    }
+}

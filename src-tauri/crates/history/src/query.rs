@@ -1,0 +1,338 @@
+//! Asking the history. Each question sees one moment: it reads inside one transaction.
+
+use std::collections::HashMap;
+
+use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+use twospeed_measure::RunRecord;
+use uuid::Uuid;
+
+use crate::History;
+use crate::columns::Cells;
+use crate::error::{Fault, HistoryError};
+use crate::read::{self, Extra};
+use crate::run::{LatestFilter, ModelName, RunFilter, RunOverview, Test, TestCounts, WholeRun};
+
+impl History {
+    /// Runs as lines of a list, newest first.
+    pub async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunOverview>, HistoryError> {
+        let mut reading = self.reading().await?;
+        overviews(&mut reading, filter)
+            .await
+            .map_err(|fault| self.explain(fault))
+    }
+
+    /// One run with everything known of it, deleted or not; `None` when there is no such run.
+    pub async fn run(&self, id: Uuid) -> Result<Option<WholeRun>, HistoryError> {
+        let mut reading = self.reading().await?;
+        whole(&mut reading, id)
+            .await
+            .map(|found| found.map(|(run, _)| run))
+            .map_err(|fault| self.explain(fault))
+    }
+
+    /// Runs with everything known of them, newest first.
+    pub async fn whole_runs(&self, filter: &RunFilter) -> Result<Vec<WholeRun>, HistoryError> {
+        let mut reading = self.reading().await?;
+        whole_runs(&mut reading, filter)
+            .await
+            .map_err(|fault| self.explain(fault))
+    }
+
+    /// The newest finished test of each model for each prompt, generation and depth, in its run;
+    /// newest runs first. What a chart shows when no run was chosen.
+    pub async fn latest(&self, filter: &LatestFilter) -> Result<Vec<WholeRun>, HistoryError> {
+        let mut reading = self.reading().await?;
+        latest(&mut reading, filter)
+            .await
+            .map_err(|fault| self.explain(fault))
+    }
+
+    /// The run that a person means: its id, or the beginning or the end of it (ids of one minute
+    /// begin alike, so the end tells them apart).
+    pub async fn find_run(&self, wanted: &str) -> Result<Uuid, HistoryError> {
+        let mut reading = self.reading().await?;
+        let found = find_run(&mut reading, wanted)
+            .await
+            .map_err(|fault| self.explain(fault))?;
+        let wanted = wanted.to_owned();
+        match found[..] {
+            [one] => Ok(one),
+            [] => Err(HistoryError::UnknownRun { wanted }),
+            _ => Err(HistoryError::AmbiguousRun {
+                wanted,
+                count: found.len(),
+            }),
+        }
+    }
+}
+
+/// A list to bind: SQLite reads it with `json_each`, so that the statement stays one text.
+fn list<T: ToString>(values: &[T]) -> String {
+    serde_json::Value::from_iter(values.iter().map(ToString::to_string)).to_string()
+}
+
+async fn overviews(
+    connection: &mut SqliteConnection,
+    filter: &RunFilter,
+) -> Result<Vec<RunOverview>, Fault> {
+    const WHICH: &str = " WHERE (run.deleted_at IS NOT NULL) = ?1
+         AND (?2 IS NULL OR run.id IN (SELECT value FROM json_each(?2)))
+         AND (?3 IS NULL OR EXISTS (SELECT 1 FROM test WHERE test.run = run.id
+              AND test.model IN (SELECT value FROM json_each(?3))))
+         ORDER BY run.started_at DESC, run.id DESC";
+    let rows = sqlx::query(sqlx::AssertSqlSafe(format!("{}{WHICH}", read::RUN)))
+        .bind(filter.deleted)
+        .bind(filter.ids.as_deref().map(list))
+        .bind(filter.models.as_deref().map(list))
+        .fetch_all(&mut *connection)
+        .await?;
+    let runs: Vec<_> = rows.iter().map(read::run).collect::<Result<_, _>>()?;
+    let ids: Vec<_> = runs.iter().map(|run| run.id).collect();
+    let mut models = models(connection, &ids).await?;
+    let mut counts = counts(connection, &ids).await?;
+    Ok(runs
+        .into_iter()
+        .map(|run| {
+            let (tests, samples) = counts.remove(&run.id).unwrap_or_default();
+            RunOverview {
+                models: models.remove(&run.id).unwrap_or_default(),
+                tests,
+                samples,
+                run,
+            }
+        })
+        .collect())
+}
+
+async fn models(
+    connection: &mut SqliteConnection,
+    runs: &[Uuid],
+) -> Result<HashMap<Uuid, Vec<ModelName>>, Fault> {
+    let rows = sqlx::query(
+        "SELECT test.run, model.fingerprint, model.name, model.quantization
+         FROM test JOIN model ON model.fingerprint = test.model
+         WHERE test.run IN (SELECT value FROM json_each(?))
+         GROUP BY test.run, model.fingerprint
+         ORDER BY min(test.position), model.name",
+    )
+    .bind(list(runs))
+    .fetch_all(connection)
+    .await?;
+    let mut models = HashMap::<_, Vec<_>>::new();
+    for row in &rows {
+        let cells = Cells(row);
+        models.entry(cells.id("run")?).or_default().push(ModelName {
+            fingerprint: cells.get("fingerprint")?,
+            name: cells.get("name")?,
+            quantization: cells.maybe("quantization")?,
+        });
+    }
+    Ok(models)
+}
+
+async fn counts(
+    connection: &mut SqliteConnection,
+    runs: &[Uuid],
+) -> Result<HashMap<Uuid, (TestCounts, u64)>, Fault> {
+    let rows = sqlx::query(
+        "SELECT run, status, count(*) AS tests,
+                sum((SELECT count(*) FROM sample WHERE sample.test = test.id)) AS samples
+         FROM test WHERE run IN (SELECT value FROM json_each(?))
+         GROUP BY run, status",
+    )
+    .bind(list(runs))
+    .fetch_all(connection)
+    .await?;
+    let mut counts = HashMap::<_, (TestCounts, u64)>::new();
+    for row in &rows {
+        let cells = Cells(row);
+        let (tests, samples) = counts.entry(cells.id("run")?).or_default();
+        *samples += cells.count("samples")?;
+        let count = match cells.get::<&str>("status")? {
+            "running" => &mut tests.running,
+            "done" => &mut tests.done,
+            "failed" => &mut tests.failed,
+            "cancelled" => &mut tests.cancelled,
+            "interrupted" => &mut tests.interrupted,
+            _ => &mut tests.skipped,
+        };
+        *count += cells.count("tests")?;
+    }
+    Ok(counts)
+}
+
+/// Tests with their samples, in the order they ran, each with its unknown fields.
+async fn tests(
+    connection: &mut SqliteConnection,
+    ids: &[Uuid],
+) -> Result<Vec<(Test, Extra)>, Fault> {
+    const WHICH: &str = " WHERE test.id IN (SELECT value FROM json_each(?))
+         ORDER BY test.run, test.position, test.started_at, test.id";
+    let rows = sqlx::query(sqlx::AssertSqlSafe(format!("{}{WHICH}", read::TEST)))
+        .bind(list(ids))
+        .fetch_all(&mut *connection)
+        .await?;
+    let samples = sqlx::query(
+        "SELECT * FROM sample WHERE test IN (SELECT value FROM json_each(?))
+         ORDER BY test, sample_index",
+    )
+    .bind(list(ids))
+    .fetch_all(connection)
+    .await?;
+    let mut by_test = HashMap::<Uuid, Vec<_>>::new();
+    for row in &samples {
+        let sample = read::sample(row)?;
+        by_test.entry(sample.test).or_default().push(sample);
+    }
+    rows.iter()
+        .map(|row| {
+            let record = read::test(row)?;
+            let test = Test {
+                samples: by_test.remove(&record.id).unwrap_or_default(),
+                end: read::test_end(row)?,
+                record,
+            };
+            Ok((test, read::extra(row)?))
+        })
+        .collect()
+}
+
+/// What an import said of a run beyond what this version knows: of the run, and of each test.
+pub(crate) struct Extras {
+    pub(crate) run: Extra,
+    pub(crate) tests: Vec<Extra>,
+}
+
+/// A run with everything, and the unknown fields an import brought with it.
+pub(crate) async fn whole(
+    connection: &mut SqliteConnection,
+    id: Uuid,
+) -> Result<Option<(WholeRun, Extras)>, Fault> {
+    let Some(row) = run_row(connection, id).await? else {
+        return Ok(None);
+    };
+    let ids = sqlx::query_scalar::<_, String>("SELECT id FROM test WHERE run = ?")
+        .bind(id.to_string())
+        .fetch_all(&mut *connection)
+        .await?;
+    let (tests, extras) = tests(connection, &uuids(&ids)?).await?.into_iter().unzip();
+    let whole = WholeRun {
+        run: read::run(&row)?,
+        plan: read::plan(&row)?,
+        tests,
+    };
+    let extras = Extras {
+        run: read::extra(&row)?,
+        tests: extras,
+    };
+    Ok(Some((whole, extras)))
+}
+
+async fn run_row(connection: &mut SqliteConnection, id: Uuid) -> Result<Option<SqliteRow>, Fault> {
+    let sql = format!("{} WHERE run.id = ?", read::RUN);
+    let row = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(id.to_string())
+        .fetch_optional(connection)
+        .await?;
+    Ok(row)
+}
+
+fn uuids(texts: &[String]) -> Result<Vec<Uuid>, Fault> {
+    texts
+        .iter()
+        .map(|text| {
+            text.parse()
+                .map_err(|error| Fault::Unreadable(format!("id {text}, {error}")))
+        })
+        .collect()
+}
+
+async fn whole_runs(
+    connection: &mut SqliteConnection,
+    filter: &RunFilter,
+) -> Result<Vec<WholeRun>, Fault> {
+    let mut runs = Vec::new();
+    for overview in overviews(connection, filter).await? {
+        if let Some((run, _)) = whole(connection, overview.run.id).await? {
+            runs.push(run);
+        }
+    }
+    Ok(runs)
+}
+
+async fn latest(
+    connection: &mut SqliteConnection,
+    filter: &LatestFilter,
+) -> Result<Vec<WholeRun>, Fault> {
+    let ids = sqlx::query_scalar::<_, String>(
+        "SELECT id FROM (
+             SELECT test.id, row_number() OVER (
+                        PARTITION BY test.model, test.n_prompt, test.n_gen, test.n_depth
+                        ORDER BY test.started_at DESC, test.id DESC) AS age
+             FROM test JOIN run ON run.id = test.run
+             WHERE test.status = 'done' AND run.deleted_at IS NULL
+               AND (?1 IS NULL OR run.machine = ?1)
+               AND (?2 IS NULL OR test.model IN (SELECT value FROM json_each(?2))))
+         WHERE age = 1",
+    )
+    .bind(filter.machine.as_deref())
+    .bind(filter.models.as_deref().map(list))
+    .fetch_all(&mut *connection)
+    .await?;
+    let mut runs: Vec<WholeRun> = Vec::new();
+    for (test, _) in tests(connection, &uuids(&ids)?).await? {
+        let id = test.record.run;
+        if runs.last().is_none_or(|last| last.run.id != id) {
+            let row = run_row(connection, id).await?;
+            let row = row.ok_or_else(|| Fault::NoRun(id.to_string()))?;
+            runs.push(WholeRun {
+                run: read::run(&row)?,
+                plan: read::plan(&row)?,
+                tests: Vec::new(),
+            });
+        }
+        runs.last_mut()
+            .expect("BUG: a run was pushed for this test")
+            .tests
+            .push(test);
+    }
+    runs.sort_by_key(|run| std::cmp::Reverse((run.run.started_at, run.run.id)));
+    Ok(runs)
+}
+
+async fn find_run(connection: &mut SqliteConnection, wanted: &str) -> Result<Vec<Uuid>, Fault> {
+    let wanted = wanted.trim().to_ascii_lowercase();
+    let like_an_id = |c: char| c.is_ascii_hexdigit() || c == '-';
+    if wanted.is_empty() || !wanted.chars().all(like_an_id) {
+        return Ok(Vec::new());
+    }
+    // The text holds neither % nor _, so LIKE reads it as it stands.
+    let ids = sqlx::query_scalar::<_, String>(
+        "SELECT id FROM run WHERE deleted_at IS NULL
+         AND (id LIKE ?1 || '%' OR id LIKE '%' || ?1) ORDER BY id",
+    )
+    .bind(wanted)
+    .fetch_all(connection)
+    .await?;
+    uuids(&ids)
+}
+
+/// Runs measured here that have no end yet.
+pub(crate) async fn running(connection: &mut SqliteConnection) -> Result<Vec<RunRecord>, Fault> {
+    let sql = format!("{} WHERE run.status = 'running'", read::RUN);
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .fetch_all(connection)
+        .await?;
+    rows.iter().map(read::run_record).collect()
+}
+
+/// Whether there is such a run, deleted or not.
+pub(crate) async fn knows(connection: &mut SqliteConnection, run: Uuid) -> Result<bool, Fault> {
+    Ok(
+        sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM run WHERE id = ?)")
+            .bind(run.to_string())
+            .fetch_one(connection)
+            .await?,
+    )
+}
