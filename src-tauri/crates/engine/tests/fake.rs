@@ -278,6 +278,21 @@ async fn a_cancel_is_answered_or_ends_in_a_kill() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cancel_that_comes_too_late_harms_nobody() {
+    let mut session = start(&FakeEngine::new()).await;
+    for _ in 0..500 {
+        session.send(anchor()).unwrap();
+        // The answer is on its way or not, as it happens.
+        tokio::task::yield_now().await;
+        session.cancel();
+        let heard = session.next().await;
+        assert!(matches!(heard, Incoming::Event(_)), "{heard:?}");
+    }
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    ask(&mut session, anchor()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn noise_goes_to_the_log_and_rules_can_change_the_usual_answer() {
     let engine = FakeEngine::new().answers(|asked| {
         Some(

@@ -89,6 +89,35 @@ async fn a_killed_parent_leaves_no_worker() {
 }
 
 #[test]
+fn a_parent_sleeps_while_its_worker_is_at_work() {
+    let mut parent = Parent::of("request:hang");
+    parent.go();
+    parent.worker();
+    // Time for what is left of the start.
+    std::thread::sleep(Duration::from_millis(300));
+    let before = switches(parent.process.id());
+    std::thread::sleep(Duration::from_millis(700));
+    let woken = switches(parent.process.id()) - before;
+    assert_eq!(woken, 0, "wakes disturb what is measured");
+}
+
+/// How often the threads of a process went to sleep so far.
+fn switches(pid: u32) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    tasks
+        .map(|task| {
+            let status = fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+            let line = |line: &str| {
+                line.strip_prefix("voluntary_ctxt_switches:")
+                    .map(str::to_owned)
+            };
+            let count = status.lines().find_map(line).unwrap();
+            count.trim().parse::<u64>().unwrap()
+        })
+        .sum()
+}
+
+#[test]
 fn an_endless_line_eats_no_memory() {
     let mut parent = Parent::of("request:endless-line");
     parent.go();
