@@ -1,0 +1,253 @@
+//! One panel: its axis, its grid, its name.
+
+use crate::axis::{Linear, TICK_SIZE};
+use crate::data;
+use crate::number;
+use crate::palette::Role;
+use crate::scene::{Anchor, Label, Scene};
+use crate::text::{self, Weight};
+
+use super::geometry::Geometry;
+use super::{Measured, Phase, Prepared};
+
+/// What is the same for every figure of a phase.
+pub struct PhaseLook {
+    /// In running text, and the panel's id.
+    pub name: &'static str,
+    /// As a heading.
+    pub heading: &'static str,
+    /// Colour of its shapes.
+    pub shape: Role,
+    /// Colour of its text.
+    pub ink: Role,
+}
+
+/// Prefill, always on the left, and decode.
+pub const PHASES: [PhaseLook; 2] = [
+    PhaseLook {
+        name: "prefill",
+        heading: "Prefill",
+        shape: Role::Prefill,
+        ink: Role::PrefillInk,
+    },
+    PhaseLook {
+        name: "decode",
+        heading: "Decode",
+        shape: Role::Decode,
+        ink: Role::DecodeInk,
+    },
+];
+
+/// Size of notes and of the ceilings' values.
+pub const NOTE: f64 = 12.0;
+/// From a mark to the label beside it.
+pub const BESIDE: f64 = 7.0;
+/// Room for the sign that a value lies beyond the axis.
+pub const CHEVRON: f64 = 12.0;
+/// A prediction this many times larger than all measurements lies beyond the axis, so that the
+/// bars stay readable.
+const FAR: f64 = 2.5;
+
+/// A panel with its axis.
+#[derive(Debug, Clone)]
+pub struct PanelView {
+    /// 0 prefill, 1 decode.
+    pub index: usize,
+    /// From values to px.
+    pub axis: Linear,
+    /// Left edge.
+    pub left: f64,
+    /// Right edge.
+    pub right: f64,
+    /// The one ceiling of all rows, where they share it: a line through all of them.
+    pub shared_ceiling: Option<f64>,
+}
+
+impl PanelView {
+    /// The panel of prefill (0) or decode (1), with an axis on which its marks and the labels
+    /// beside them have room.
+    pub fn new(index: usize, rows: &[Prepared], geometry: &Geometry) -> Self {
+        let left = geometry.panels[index];
+        let width = geometry.panel_width;
+        let phases: Vec<&Phase> = rows.iter().map(|row| &row.phases[index]).collect();
+        let largest = largest(&phases);
+        let shared = shared_ceiling(rows, index).filter(|_| geometry.groups.len() == 1);
+
+        let mut length = width;
+        let mut axis = Linear::holding(largest, left + 0.5, length);
+        // The room that labels need depends on the axis, and the axis on the room.
+        for _ in 0..3 {
+            length = room(&phases, &axis, width, shared.is_some()).max(width * 0.4);
+            axis = Linear::holding(largest, left + 0.5, length);
+        }
+        Self {
+            index,
+            shared_ceiling: shared.filter(|ceiling| {
+                !axis.holds(*ceiling) || stands_clear(axis.at(*ceiling), &phases, left)
+            }),
+            axis,
+            left,
+            right: left + width,
+        }
+    }
+
+    /// How this phase looks.
+    pub fn look(&self) -> &'static PhaseLook {
+        &PHASES[self.index]
+    }
+
+    /// Draws name, grid, ticks and the axis' title.
+    pub fn draw_frame(&self, scene: &mut Scene, geometry: &Geometry, test: Option<&str>) {
+        let name = Label::new(
+            self.look().heading,
+            self.left,
+            geometry.panel_names,
+            14.0,
+            self.look().ink,
+        )
+        .bold();
+        let note_left = name.bounds().right() + 8.0;
+        scene.label(name);
+        if let Some(test) = test {
+            let test = text::clean(test);
+            let test = text::shorten(&test, self.right - note_left, NOTE, Weight::Regular);
+            scene.label(Label::new(
+                test,
+                note_left,
+                geometry.panel_names,
+                NOTE,
+                Role::InkSecond,
+            ));
+        }
+        for value in self.axis.ticks() {
+            let x = crisp(self.axis.at(value));
+            if value > 0.0 {
+                for group in &geometry.groups {
+                    scene.grid_line(x, group.top, group.bottom);
+                }
+            }
+            scene.label(
+                Label::new(
+                    number::tick(value, self.axis.step),
+                    x,
+                    geometry.bottom() + 18.0,
+                    TICK_SIZE,
+                    Role::InkThird,
+                )
+                .anchored(Anchor::Middle),
+            );
+        }
+        scene.label(Label::new(
+            "tokens per second",
+            self.left,
+            geometry.axis_titles(),
+            TICK_SIZE,
+            Role::InkThird,
+        ));
+    }
+
+    /// The panel as values.
+    pub fn data(&self) -> data::Panel {
+        data::Panel {
+            id: self.look().name.to_owned(),
+            unit: "tok/s".to_owned(),
+            origin: self.axis.origin,
+            scale: self.axis.scale(),
+            end: self.axis.end,
+            ticks: self.axis.ticks(),
+        }
+    }
+}
+
+/// The middle of a pixel, where a line of 1 px is sharp.
+pub fn crisp(x: f64) -> f64 {
+    x.floor() + 0.5
+}
+
+/// The largest measured value with its deviation and samples.
+fn reach(measured: &Measured) -> f64 {
+    measured
+        .samples
+        .iter()
+        .copied()
+        .fold(measured.mean + measured.deviation.unwrap_or(0.0), f64::max)
+}
+
+/// The largest value that the axis holds.
+fn largest(phases: &[&Phase]) -> f64 {
+    let most = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
+    let measured = most(&mut phases.iter().filter_map(|p| p.measured.as_ref()).map(reach));
+    let expected = || phases.iter().filter_map(|p| p.expected).map(|e| e.high);
+    let ceilings = || phases.iter().filter_map(|p| p.ceiling);
+    if measured > 0.0 {
+        let near = |value: &f64| *value <= measured * FAR;
+        most(&mut expected().chain(ceilings()).filter(near).chain([measured]))
+    } else if expected().next().is_some() {
+        let expected = most(&mut expected());
+        most(
+            &mut ceilings()
+                .filter(|c| *c <= expected * FAR)
+                .chain([expected]),
+        )
+    } else {
+        most(&mut ceilings())
+    }
+}
+
+/// The ceiling of all rows, where there are several and it is the same.
+pub fn shared_ceiling(rows: &[Prepared], phase: usize) -> Option<f64> {
+    let first = rows.first()?.phases[phase].ceiling?;
+    let same = |row: &Prepared| {
+        row.phases[phase]
+            .ceiling
+            .is_some_and(|ceiling| (ceiling - first).abs() <= first * 1e-6)
+    };
+    (rows.len() > 1 && rows.iter().all(same)).then_some(first)
+}
+
+/// Whether a line through all rows would pass the values above the bars.
+fn stands_clear(x: f64, phases: &[&Phase], left: f64) -> bool {
+    phases.iter().all(|phase| {
+        let values = super::cell::value_labels(phase.measured.as_ref(), left, 0.0, Role::Ink);
+        values
+            .last()
+            .is_none_or(|label| label.bounds().right() + 6.0 < x)
+    })
+}
+
+/// The length of the axis that leaves room for the labels to the right of its marks.
+fn room(phases: &[&Phase], axis: &Linear, width: f64, shared: bool) -> f64 {
+    let last_tick = axis.ticks().last().copied().unwrap_or(0.0);
+    let half_tick = text::width(
+        &number::tick(last_tick, axis.step),
+        TICK_SIZE,
+        Weight::Regular,
+    ) / 2.0;
+    let mut length = ((width - half_tick) * axis.end / last_tick).min(width - 1.0);
+    for phase in phases {
+        let Some(ceiling) = phase.ceiling else {
+            continue;
+        };
+        if shared {
+            continue;
+        }
+        let marks = phase
+            .measured
+            .as_ref()
+            .map_or(0.0, reach)
+            .max(phase.expected.map_or(0.0, |e| e.high))
+            .min(axis.end);
+        let value = number::speed(ceiling);
+        if !axis.holds(ceiling) {
+            let label = text::width(&value, NOTE, Weight::Regular);
+            length = length.min((width - label - CHEVRON - BESIDE) * axis.end / marks.max(1e-300));
+        } else if ceiling > marks {
+            let label = text::width(&value, NOTE, Weight::Regular);
+            length = length.min((width - label - BESIDE - 1.0) * axis.end / ceiling);
+        } else {
+            let label = text::width(&format!("ceiling {value}"), NOTE, Weight::Regular);
+            length = length.min((width - label - BESIDE - 4.0) * axis.end / marks.max(1e-300));
+        }
+    }
+    length.floor()
+}

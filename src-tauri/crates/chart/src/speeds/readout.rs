@@ -1,0 +1,120 @@
+//! The data layer of the figure: marks in reading order, each with its words.
+
+use crate::data::{Mark, MarkKind};
+use crate::number;
+
+use super::ceiling::Ceilings;
+use super::cell::Cell;
+use super::panel::PanelView;
+use super::{Measured, Phase, Prepared, Range, phase_name};
+
+/// Every mark: row by row, prefill before decode; in a cell the bar, its ceiling, its band, its
+/// samples.
+pub fn marks(
+    panels: &[PanelView; 2],
+    rows: &[Prepared],
+    cells: &[[Cell; 2]],
+    ceilings: &[Ceilings; 2],
+) -> Vec<Mark> {
+    let several_groups = rows.iter().any(|row| row.group != rows[0].group);
+    let mut marks = Vec::new();
+    for (r, (row, pair)) in rows.iter().zip(cells).enumerate() {
+        for (p, (panel, cell)) in panels.iter().zip(pair).enumerate() {
+            let phase = &row.phases[p];
+            let name = match &row.group {
+                Some(group) if several_groups => format!("{group} {}", row.label),
+                _ => row.label.clone(),
+            };
+            let who = format!("{name}, {}", phase_name(p));
+            marks.extend(headline(phase, cell, p, r, &who));
+            if let (Some(value), Some(area)) = (phase.ceiling, ceilings[p].marks[r]) {
+                let text = format!("{who}: ceiling {} tok/s", number::limit(value));
+                marks.push(Mark {
+                    value: Some(value),
+                    beyond_axis: !panel.axis.holds(value),
+                    ..Mark::at(MarkKind::Ceiling, p, r, area, text)
+                });
+            }
+            if let (Some(Range { low, high }), Some(area)) = (phase.expected, cell.band) {
+                let text = format!("{who}: expected {} tok/s", number::range(low, high));
+                marks.push(Mark {
+                    value: Some(low + (high - low) / 2.0),
+                    low: Some(low),
+                    high: Some(high),
+                    beyond_axis: !panel.axis.holds(high),
+                    ..Mark::at(MarkKind::Band, p, r, area, text)
+                });
+            }
+            marks.extend(samples(phase, cell, p, r, &who));
+        }
+    }
+    marks
+}
+
+/// The bar in words, with what is predicted for it.
+fn headline(phase: &Phase, cell: &Cell, panel: usize, row: usize, who: &str) -> Option<Mark> {
+    let predicted = predictions(phase);
+    let Some(measured) = &phase.measured else {
+        let text = format!("{who}: not measured{predicted}");
+        return Some(Mark::at(MarkKind::Missing, panel, row, cell.missing?, text));
+    };
+    let mut text = format!("{who}: {}", number::speed(measured.mean));
+    if let Some(deviation) = measured.deviation {
+        text.push_str(" ± ");
+        text.push_str(&number::deviation(deviation, measured.mean));
+    }
+    text.push_str(" tok/s");
+    match measured.samples.len() {
+        0 => {}
+        1 => text.push_str(", 1 sample"),
+        n => text.push_str(&format!(", {n} samples")),
+    }
+    text.push_str(&predicted);
+    Some(Mark {
+        value: Some(measured.mean),
+        deviation: measured.deviation,
+        samples: Some(measured.samples.len()),
+        ..Mark::at(MarkKind::Bar, panel, row, cell.bar?, text)
+    })
+}
+
+fn predictions(phase: &Phase) -> String {
+    let mut text = String::new();
+    if let Some(ceiling) = phase.ceiling {
+        text.push_str(&format!(", ceiling {}", number::limit(ceiling)));
+    }
+    if let Some(Range { low, high }) = phase.expected {
+        text.push_str(&format!(", expected {}", number::range(low, high)));
+    }
+    text
+}
+
+fn samples<'a>(
+    phase: &'a Phase,
+    cell: &'a Cell,
+    panel: usize,
+    row: usize,
+    who: &'a str,
+) -> impl Iterator<Item = Mark> + 'a {
+    let values: &[f64] = match &phase.measured {
+        Some(Measured { samples, .. }) => samples,
+        None => &[],
+    };
+    let count = values.len();
+    values
+        .iter()
+        .zip(&cell.samples)
+        .enumerate()
+        .map(move |(i, (value, area))| {
+            let repetition = i + 1;
+            let text = format!(
+                "{who}: {} tok/s, sample {repetition} of {count}",
+                number::speed(*value)
+            );
+            Mark {
+                value: Some(*value),
+                repetition: Some(repetition),
+                ..Mark::at(MarkKind::Sample, panel, row, *area, text)
+            }
+        })
+}
