@@ -4,6 +4,7 @@
 //! is not tried again. Nothing is printed and nothing is judged by speed.
 
 mod blame;
+mod outcome;
 mod test;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,8 @@ use twospeed_engine::protocol::FailureCode;
 use twospeed_engine::variants::GiveUp;
 use uuid::Uuid;
 
+pub use self::outcome::{RunEnd, RunOutcome, TestOutcome};
+
 use self::blame::Blame;
 use self::test::{Attempt, Findings};
 use self::worker::{Trouble, Verdict, Worker};
@@ -23,9 +26,7 @@ use crate::machine::{Machine, Probe};
 use crate::plan::{Plan, PlanError, PlannedTest};
 use crate::platform::own_start;
 use crate::progress::Progress;
-use crate::record::{
-    Recorder, RecorderError, RunRecord, SampleRecord, TestEnd, TestRecord, TestStatus,
-};
+use crate::record::{Recorder, RecorderError, RunRecord, TestEnd, TestRecord, TestStatus};
 use crate::stop::Stop;
 
 /// What a run needs beside its plan.
@@ -44,46 +45,6 @@ pub struct Bench<'a> {
     pub needs: &'a (dyn Fn(&PlannedTest) -> Option<u64> + Sync),
     /// The right to measure here.
     pub lease: &'a Lease,
-}
-
-/// What came of a run. All of it is stored, unless `end` says that something could not be.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RunOutcome {
-    /// The run.
-    pub run: RunRecord,
-    /// The tests, in the order they began. A test that was run again is there twice.
-    pub tests: Vec<TestOutcome>,
-    /// How the run ended.
-    pub end: RunEnd,
-}
-
-/// What came of one test.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TestOutcome {
-    /// The test.
-    pub test: TestRecord,
-    /// Its samples, all of them stored.
-    pub samples: Vec<SampleRecord>,
-    /// How it ended.
-    pub end: TestEnd,
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RunEnd {
-    /// Every test of the plan was tried; some may have failed.
-    Complete,
-    /// The person stopped it.
-    Stopped,
-    /// The engine cannot be started.
-    NoEngine {
-        /// Kind of failure.
-        code: String,
-        /// One sentence.
-        message: String,
-    },
-    /// Something could not be stored. What was stored before stands.
-    NotKept(RecorderError),
 }
 
 impl Bench<'_> {
@@ -122,7 +83,7 @@ impl Bench<'_> {
             blame: Blame::default(),
             outcomes: Vec::new(),
         };
-        let end = running.to_the_end().await;
+        let end = running.run_plan().await;
         Ok(RunOutcome {
             run: running.run,
             tests: running.outcomes,
@@ -155,7 +116,7 @@ enum After {
 }
 
 impl Running<'_> {
-    async fn to_the_end(&mut self) -> RunEnd {
+    async fn run_plan(&mut self) -> RunEnd {
         let recorder = self.bench.recorder;
         if let Err(error) = recorder.run_started(&self.run).await {
             return RunEnd::NotKept(error);
@@ -237,19 +198,17 @@ impl Running<'_> {
             progress: &mut *self.progress,
         };
         let mut measured = attempt.measure(&mut findings).await;
-        if measured.is_ok() {
-            // The samples are there: what the anchor meets after them does not undo the test.
-            match attempt.anchor_after(&mut findings).await {
-                Err(Trouble::Died(end)) => {
-                    measured = self
-                        .worker
-                        .judge(&end)
-                        .await
-                        .map(|_| ())
-                        .map_err(Trouble::from);
-                }
-                Ok(()) | Err(_) => {}
-            }
+        if measured.is_ok()
+            && let Err(Trouble::Died(end)) = attempt.anchor_after(&mut findings).await
+        {
+            // The samples are there: a death after them does not undo the test, though it may
+            // speak against the CPU variant.
+            measured = self
+                .worker
+                .judge(&end)
+                .await
+                .map(drop)
+                .map_err(Trouble::from);
         }
         let (status, after) = match measured {
             Ok(()) => (TestStatus::Done, After::Next),

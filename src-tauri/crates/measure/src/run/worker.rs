@@ -50,8 +50,6 @@ pub(super) struct Worker<'a> {
     set_aside: Vec<String>,
     /// The build that `set_aside` was asked for.
     asked_for: Option<EngineBuild>,
-    /// Deaths before a hello: not stored yet, since they belong to a build that is not known yet.
-    not_stored: Vec<(String, String)>,
     /// The last hello, kept for judging a death.
     hello: Option<Hello>,
     alive: Option<Alive>,
@@ -81,7 +79,6 @@ impl<'a> Worker<'a> {
             stop,
             set_aside: Vec::new(),
             asked_for: None,
-            not_stored: Vec::new(),
             hello: None,
             alive: None,
             cancelled: false,
@@ -105,15 +102,7 @@ impl<'a> Worker<'a> {
         }
         self.end().await;
         loop {
-            let session = match self.start(test).await {
-                Ok(session) => session,
-                Err(trouble) => {
-                    if self.died_before_hello(test, &trouble) {
-                        continue;
-                    }
-                    return Err(trouble);
-                }
-            };
+            let session = self.start(test).await?;
             let hello = session.hello().clone();
             self.hello = Some(hello.clone());
             if self.learn(&hello).await? && self.is_to_be_replaced(test, &hello) {
@@ -141,33 +130,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Notes a variant that met an illegal instruction before its hello; `true` when another
-    /// start may take the next one.
-    fn died_before_hello(&mut self, test: &PlannedTest, trouble: &Trouble) -> bool {
-        let Trouble::NoEngine(StartError::Ended(end)) = trouble else {
-            return false;
-        };
-        let Some(variant) = &end.variant else {
-            return false;
-        };
-        if !end.how.is_illegal_instruction()
-            || test.variant.is_some()
-            || self.set_aside.contains(variant)
-        {
-            return false;
-        }
-        self.not_stored.push((variant.clone(), end.sentence(None)));
-        self.set_aside.push(variant.clone());
-        true
-    }
-
     /// Asks once for each build which variants died before; `true` when there are new ones.
     async fn learn(&mut self, hello: &Hello) -> Result<bool, RecorderError> {
-        for (variant, reason) in std::mem::take(&mut self.not_stored) {
-            self.recorder
-                .set_variant_aside(self.machine, &hello.engine, &variant, &reason)
-                .await?;
-        }
         if self.asked_for.as_ref() == Some(&hello.engine) {
             return Ok(false);
         }

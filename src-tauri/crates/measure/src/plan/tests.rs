@@ -1,0 +1,148 @@
+use super::*;
+use crate::model::tests::model;
+
+fn plan() -> Plan {
+    Plan::of(&QUICK, &[model("Small")], &Settings::default())
+}
+
+fn after(change: impl FnOnce(&mut Plan)) -> Result<(), PlanError> {
+    let mut plan = plan();
+    change(&mut plan);
+    plan.check()
+}
+
+#[test]
+fn a_preset_measures_prefill_and_decode_of_each_model_in_turn() {
+    let models = [model("A"), model("B")];
+    let plan = Plan::of(&ARTICLE, &models, &Settings::default());
+    let names: Vec<_> = plan.tests.iter().map(PlannedTest::name).collect();
+    assert_eq!(
+        names,
+        ["pp512 of A", "tg128 of A", "pp512 of B", "tg128 of B"]
+    );
+    assert_eq!(plan.repetitions, 5);
+    assert_eq!(plan.check(), Ok(()));
+}
+
+#[test]
+fn settings_that_share_a_load_follow_each_other_within_a_model() {
+    let threads = |n_threads| Settings {
+        n_threads,
+        ..Settings::default()
+    };
+    let tests = tests_of(
+        &[model("A"), model("B")],
+        &[threads(1), threads(2)],
+        QUICK.specs,
+    );
+    let loads = tests
+        .windows(2)
+        .filter(|w| !w[0].shares_load(&w[1]))
+        .count();
+    assert_eq!(loads, 1, "eight tests, one change of the model");
+}
+
+#[test]
+fn what_can_never_be_measured_is_refused_in_one_sentence() {
+    let cases: [(PlanError, &str); 6] = [
+        (
+            after(|p| p.tests.clear()).unwrap_err(),
+            "nothing to measure",
+        ),
+        (after(|p| p.repetitions = 0).unwrap_err(), "Repetitions"),
+        (
+            after(|p| p.tests[1].settings.n_threads = 0).unwrap_err(),
+            "Threads must be at least 1.",
+        ),
+        (
+            after(|p| p.tests[1].settings.n_threads = 513).unwrap_err(),
+            "513 threads",
+        ),
+        (
+            after(|p| p.tests[1].settings.n_batch = 0).unwrap_err(),
+            "batch size (-b)",
+        ),
+        (
+            after(|p| p.tests[1].settings.n_ubatch = 0).unwrap_err(),
+            "(-ub)",
+        ),
+    ];
+    for (error, part) in cases {
+        let sentence = error.to_string();
+        assert!(sentence.contains(part), "{sentence}");
+        assert!(sentence.ends_with('.') && !sentence.contains('\n'));
+    }
+}
+
+#[test]
+fn a_test_without_tokens_is_refused_even_at_a_depth() {
+    let result = after(|p| {
+        p.tests[0].spec = TestSpec {
+            n_prompt: 0,
+            n_gen: 0,
+            n_depth: 4096,
+        }
+    });
+    assert!(matches!(result, Err(PlanError::NothingTimed { model }) if model == "Small"));
+}
+
+#[test]
+fn a_context_beyond_32_bits_is_refused_without_overflow() {
+    let result = after(|p| {
+        p.tests[0].spec = TestSpec {
+            n_prompt: u32::MAX,
+            n_gen: u32::MAX,
+            n_depth: u32::MAX,
+        }
+    });
+    assert!(
+        matches!(result, Err(PlanError::ContextTooLong { tokens, .. }) if tokens == 12_884_901_885)
+    );
+}
+
+#[test]
+fn an_embedding_model_may_prefill_and_not_decode() {
+    let mut plan = plan();
+    for test in &mut plan.tests {
+        test.model.ability = Some(Ability::Embeds);
+    }
+    assert_eq!(plan.check(), Ok(()), "the rest of a plan is still measured");
+    assert_eq!(plan.tests[0].refusal(None, None), None);
+    let refusal = plan.tests[1].refusal(None, None).unwrap();
+    assert_eq!(refusal.code(), "not_able");
+    let sentence = refusal.to_string();
+    assert!(
+        sentence.contains("Small is an embedding model"),
+        "{sentence}"
+    );
+    assert!(sentence.contains("tg128"), "{sentence}");
+}
+
+#[test]
+fn a_context_that_cannot_fit_is_refused_with_both_sizes() {
+    let mut test = plan().tests.remove(1);
+    test.spec.n_depth = 2_000_000_000;
+    // Two layers of 64 KV values each way in f16: 2 * 2 * 64 * 2 bytes a token.
+    let needs = 512 * test.spec.context();
+    let refusal = test.refusal(Some(needs), Some(20 << 30)).unwrap();
+    assert_eq!(refusal.code(), "too_little_memory");
+    let sentence = refusal.to_string();
+    assert!(sentence.contains("2000000128 tokens"), "{sentence}");
+    assert!(sentence.contains("953.7 GiB"), "{sentence}");
+    assert!(sentence.contains("20.0 GiB is free"), "{sentence}");
+}
+
+#[test]
+fn what_exactly_fits_or_is_unknown_is_tried() {
+    let test = plan().tests.remove(0);
+    assert_eq!(test.refusal(Some(100), Some(100)), None);
+    assert_eq!(test.refusal(None, Some(0)), None);
+    assert_eq!(test.refusal(Some(u64::MAX), None), None);
+}
+
+#[test]
+fn a_plan_survives_being_stored() {
+    let plan = plan();
+    let text = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
+}
