@@ -288,6 +288,17 @@ pub enum Fault {
     /// More than 8 PiB.
     #[error("the tensors up to {0} take an impossible number of bytes")]
     Size(String),
+    /// A place in a split set that cannot be.
+    #[error(
+        "its header says that it is part {number} of {parts}; a set has at most {max} parts",
+        max = crate::set::MAX_PARTS
+    )]
+    Place {
+        /// From 1.
+        number: u64,
+        /// Parts of the set.
+        parts: u64,
+    },
     /// More than 2^53 bytes or parameters in all.
     #[error("its tensors are impossibly large together")]
     SetSize,

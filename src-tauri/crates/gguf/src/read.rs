@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use crate::assemble::assemble;
-use crate::error::Error;
+use crate::error::{Error, Fault};
 use crate::header::{Header, Opening, read_header};
 use crate::metadata::Metadata;
 use crate::model::{Model, Part, Split};
@@ -27,7 +27,7 @@ use crate::text::shown;
 /// ```
 pub fn read(path: &Path) -> Result<Model, Error> {
     let named = open(path)?;
-    match place(&named.1.metadata) {
+    match place(path, &named.1.metadata)? {
         Some((number, parts)) => read_set(path, named, number, parts),
         None => assemble(path, vec![named], None),
     }
@@ -41,7 +41,7 @@ pub fn read(path: &Path) -> Result<Model, Error> {
 pub fn read_from(reader: impl Read, name: &str, total_bytes: u64) -> Result<Model, Error> {
     let path = Path::new(name);
     let header = header_of(reader, path, total_bytes)?;
-    let split = place(&header.metadata).map(|(number, parts)| Split {
+    let split = place(path, &header.metadata)?.map(|(number, parts)| Split {
         part: number,
         parts,
         missing: (1..=parts)
@@ -112,18 +112,19 @@ fn header_of(reader: impl Read, path: &Path, total: u64) -> Result<Header, Error
 
 /// The part's number (from 1; the file counts from 0) and the number of parts, where the header
 /// says that there is more than one.
-fn place(metadata: &Metadata) -> Option<(u32, u32)> {
-    let parts = metadata.u64("split.count").filter(|parts| *parts > 1)?;
-    let number = metadata.u64("split.no").unwrap_or(0) + 1;
-    let parts = u32::try_from(parts)
-        .ok()
-        .filter(|parts| *parts <= MAX_PARTS)?;
-    Some((
-        u32::try_from(number)
-            .ok()
-            .filter(|number| *number <= parts)?,
-        parts,
-    ))
+fn place(path: &Path, metadata: &Metadata) -> Result<Option<(u32, u32)>, Error> {
+    let Some(parts) = metadata.u64("split.count").filter(|parts| *parts > 1) else {
+        return Ok(None);
+    };
+    let number = metadata.u64("split.no").unwrap_or(0).saturating_add(1);
+    if number > parts || parts > MAX_PARTS.into() {
+        let fault = Fault::Place { number, parts };
+        return Err(Error::Malformed {
+            file: shown(path),
+            fault,
+        });
+    }
+    Ok(Some((number as u32, parts as u32)))
 }
 
 /// The file name of another part, or its number where the name does not follow the pattern.
@@ -184,7 +185,7 @@ fn read_set(path: &Path, named: (Part, Header), number: u32, parts: u32) -> Resu
 
 /// Holds a part's name against its header.
 fn check_place(path: &Path, header: &Header, named: u32, named_parts: u32) -> Result<(), Error> {
-    let (number, parts) = place(&header.metadata).unwrap_or((1, 1));
+    let (number, parts) = place(path, &header.metadata)?.unwrap_or((1, 1));
     if (number, parts) == (named, named_parts) {
         return Ok(());
     }
