@@ -114,6 +114,8 @@ pub(crate) enum WindowLayers {
     AllThatAttend,
     /// All, next-token-prediction blocks too.
     All,
+    /// All where `hyper_connection.count` is set, else the pattern is required.
+    AllIfHyperConnected,
 }
 
 /// Which layers keep a key for choosing what to attend to (sparse attention).
@@ -187,7 +189,10 @@ pub(crate) const PLAIN: Rules = Rules {
 };
 
 /// Full attention in every layer, with MLA's compressed keys where the file has them.
-const LATENT: Rules = Rules { latent: true, ..PLAIN };
+const LATENT: Rules = Rules {
+    latent: true,
+    ..PLAIN
+};
 
 const fn windowed(size: WindowSize, layers: WindowLayers) -> Rules {
     Rules {
@@ -222,7 +227,9 @@ const fn hybrid(state: State, layers: RecurrentLayers) -> Rules {
 /// The rules of an architecture; `None` for one that the engine does not know.
 pub(crate) fn rules(architecture: &str) -> Option<Rules> {
     use RecurrentLayers::{AllButEvery, WithoutKvHeads, WithoutKvHeadsAndFeedForward};
-    use WindowLayers::{AllThatAttend, FirstOfEachFull, LastOfEachFull, Listed};
+    use WindowLayers::{
+        AllIfHyperConnected, AllThatAttend, FirstOfEachFull, LastOfEachFull, Listed,
+    };
     use WindowSize::{IfSet, IfSetFixed, OnlyWithLayers, Or, Required, UnlessZeroFixed};
     const MAMBA: State = State::Mamba { grouped: false };
     const MAMBA2: State = State::Mamba { grouped: true };
@@ -321,7 +328,7 @@ pub(crate) fn rules(architecture: &str) -> Option<Rules> {
         "laguna" => windowed(IfSet, FirstOfEachFull(4)),
         "smallthinker" => windowed(IfSetFixed(4096), FirstOfEachFull(4)),
         "granite_swa" | "maple" | "mimo2" | "spark2_5" | "step35" => windowed(Required, Listed),
-        "dflash" => windowed(IfSet, Listed),
+        "dflash" => windowed(IfSet, AllIfHyperConnected),
 
         "mamba" => recurrent(MAMBA),
         "mamba2" => recurrent(MAMBA2),
@@ -375,7 +382,8 @@ mod tests {
 
     /// Every architecture that llama.cpp build 11434 can load (`LLM_ARCH_NAMES` without the two
     /// that it names and does not implement as a language model).
-    const KNOWN_TO_THE_ENGINE: &str = include_str!("../../../../tests/data/archs/architectures.txt");
+    const KNOWN_TO_THE_ENGINE: &str =
+        include_str!("../../../../tests/data/archs/architectures.txt");
 
     #[test]
     fn every_architecture_of_the_engine_has_rules() {

@@ -16,7 +16,8 @@ pub fn decode_ceiling(bandwidth: BytesPerSecond, weights: Bytes) -> Option<Token
 ///
 /// 2 x layers x KV heads x head dimension x bytes per element.
 pub fn kv_bytes_per_token(layers: u64, kv_heads: u64, head_dim: u64, element_bytes: u64) -> Bytes {
-    Bytes(2 * layers * kv_heads * head_dim * element_bytes)
+    let factors = [2, layers, kv_heads, head_dim, element_bytes];
+    Bytes(factors.into_iter().fold(1, u64::saturating_mul))
 }
 
 /// Share of the ceiling that was reached, 0 to 1.
@@ -53,9 +54,11 @@ mod tests {
     #[test]
     fn measured_decode_is_43_48_and_62_percent_of_the_ceiling() {
         // 39.42 / 91.89 = 0.429, 19.53 / 40.80 = 0.479, 12.64 / 20.28 = 0.623
-        for (measured, file_gb, percent) in
-            [(39.42, 1.11, "43"), (19.53, 2.50, "48"), (12.64, 5.03, "62")]
-        {
+        for (measured, file_gb, percent) in [
+            (39.42, 1.11, "43"),
+            (19.53, 2.50, "48"),
+            (12.64, 5.03, "62"),
+        ] {
             let share = share_of_ceiling(TokensPerSecond(measured), ceiling(file_gb));
             assert_eq!(format!("{:.0}", 100.0 * share), percent);
         }
@@ -85,9 +88,18 @@ mod tests {
         let prefill = |seconds: f64| TokensPerSecond(1024.0 / seconds);
         assert_eq!(prefill(18.77).to_string(), "54.6 tok/s");
         assert_eq!(prefill(12.39).to_string(), "82.6 tok/s");
-        assert_eq!(format!("{:.2}", prompt_seconds(1024, prefill(18.77))), "18.77");
-        assert_eq!(format!("{:.2}", prompt_seconds(1024, prefill(12.39))), "12.39");
-        assert_eq!(format!("{:.2}", prefill(12.39).0 / prefill(18.77).0), "1.51");
+        assert_eq!(
+            format!("{:.2}", prompt_seconds(1024, prefill(18.77))),
+            "18.77"
+        );
+        assert_eq!(
+            format!("{:.2}", prompt_seconds(1024, prefill(12.39))),
+            "12.39"
+        );
+        assert_eq!(
+            format!("{:.2}", prefill(12.39).0 / prefill(18.77).0),
+            "1.51"
+        );
         assert_eq!(format!("{:.2}", 22.57_f64 / 15.26), "1.48");
     }
 

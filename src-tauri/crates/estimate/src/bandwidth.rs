@@ -42,9 +42,10 @@ pub enum BandwidthSource {
 /// What a measured buffer stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// The weights that a token reads fit the last-level cache: a buffer of about their size.
-    OfTheModelsSize,
-    /// They do not: a buffer far beyond the cache.
+    /// The weights that a token reads may come from the last-level cache: the buffer nearest their
+    /// size.
+    NearestToTheModel,
+    /// They do not fit the cache: the largest buffer.
     BeyondTheCache,
 }
 
@@ -56,7 +57,7 @@ impl fmt::Display for BandwidthSource {
             Self::Published { device, .. } => write!(f, "published: {device}"),
             Self::Measured { buffer, reach } => {
                 let reach = match reach {
-                    Reach::OfTheModelsSize => "about the model's size",
+                    Reach::NearestToTheModel => "nearest to the model's size",
                     Reach::BeyondTheCache => "beyond the last-level cache",
                 };
                 write!(f, "measured: buffer of {}, {reach}", buffer.binary())
@@ -104,8 +105,8 @@ impl Bandwidth {
     /// The reading that stands for reading `working_set` bytes once per token.
     ///
     /// A working set within the last-level cache is read from there after the first token, so the
-    /// reading nearest its size stands for it; any other comes from memory, and so does one whose
-    /// cache is unknown when it is at least as large as the largest buffer. `None` without readings.
+    /// reading nearest its size stands for it; a larger one comes from memory, for which the largest
+    /// buffer stands. Where the cache is unknown the nearest size decides. `None` without readings.
     pub fn measured(
         readings: &[BandwidthReading],
         working_set: Bytes,
@@ -117,7 +118,7 @@ impl Bandwidth {
         })?;
         let (reading, reach) = match last_level_cache {
             Some(cache) if working_set > cache => (beyond, Reach::BeyondTheCache),
-            _ => (nearest, Reach::OfTheModelsSize),
+            _ => (nearest, Reach::NearestToTheModel),
         };
         Some(Self {
             rate: reading.rate,
@@ -150,8 +151,7 @@ impl Bandwidth {
                 self.rate,
                 buffer.binary(),
                 match reach {
-                    Reach::OfTheModelsSize =>
-                        "the nearest to the bytes that one token reads",
+                    Reach::NearestToTheModel => "the nearest to the bytes that one token reads",
                     Reach::BeyondTheCache =>
                         "since the bytes that one token reads do not fit the last-level cache",
                 }
@@ -184,7 +184,10 @@ mod tests {
     const CACHE: Option<Bytes> = Some(Bytes::mib(300));
 
     fn gb_s(working_set: Bytes, cache: Option<Bytes>) -> f64 {
-        Bandwidth::measured(&READINGS, working_set, cache).unwrap().rate.gb_s()
+        Bandwidth::measured(&READINGS, working_set, cache)
+            .unwrap()
+            .rate
+            .gb_s()
     }
 
     #[test]
@@ -215,7 +218,7 @@ mod tests {
         };
         assert_eq!(
             source(Bytes::mib(90)),
-            "measured: buffer of 94.0 MiB, about the model's size"
+            "measured: buffer of 94.0 MiB, nearest to the model's size"
         );
         assert_eq!(
             source(Bytes::gib(9)),
@@ -231,7 +234,14 @@ mod tests {
     #[test]
     fn a_published_bandwidth_keeps_its_source_and_confidence() {
         let bandwidth = Bandwidth::published(device::find("RK3588 (LPDDR5-5472)").unwrap());
-        assert_eq!(bandwidth.source.to_string(), "published: RK3588 (LPDDR5-5472)");
-        assert!(bandwidth.note().contains("low confidence"), "{}", bandwidth.note());
+        assert_eq!(
+            bandwidth.source.to_string(),
+            "published: RK3588 (LPDDR5-5472)"
+        );
+        assert!(
+            bandwidth.note().contains("low confidence"),
+            "{}",
+            bandwidth.note()
+        );
     }
 }

@@ -1,20 +1,20 @@
 //! Building a [`Shape`]: an architecture's rules applied to what a file says.
 
+mod indexer;
+mod state;
+mod window;
+
 use twospeed_gguf::Model;
 
 use crate::architecture::{
-    HeadLengths, Indexer, Memory, NoCache, PLAIN, RecurrentLayers, Repeats, Rules, SharedLayers, State, Window, WindowLayers,
-    WindowSize,
+    HeadLengths, Memory, NoCache, PLAIN, RecurrentLayers, Repeats, Rules, SharedLayers, Window,
+    WindowLayers, WindowSize,
 };
 use crate::keys::Keys;
 use crate::shape::{Layer, MAX_LAYERS, Shape, ShapeError, Store, StoreKind, Value};
 
 /// The shape that `rules` make of a model.
-pub(crate) fn shape(
-    model: &Model,
-    architecture: &str,
-    rules: Rules,
-) -> Result<Shape, ShapeError> {
+pub(crate) fn shape(model: &Model, architecture: &str, rules: Rules) -> Result<Shape, ShapeError> {
     let keys = Keys {
         model,
         architecture,
@@ -23,7 +23,7 @@ pub(crate) fn shape(
     let recurrent = plan.recurrent_layers()?;
     let (window, sliding) = plan.window(&recurrent)?;
     let mut layers = plan.layers(&recurrent, &sliding)?;
-    plan.add_indexers(&mut layers, &recurrent)?;
+    plan.add_indexers(&mut layers, &recurrent, &sliding)?;
     plan.add_states(&mut layers, &recurrent)?;
     if rules.memory == Memory::Compressed {
         plan.add_compressed(&mut layers)?;
@@ -54,7 +54,12 @@ pub(crate) fn least_rules(model: &Model, architecture: &str) -> Rules {
         architecture,
     };
     let says = |suffix| matches!(keys.get(suffix), Ok(Some(_)));
-    let recurrent = ["ssm.state_size", "wkv.head_size", "kda.head_dim", "shortconv.l_cache"];
+    let recurrent = [
+        "ssm.state_size",
+        "wkv.head_size",
+        "kda.head_dim",
+        "shortconv.l_cache",
+    ];
     let memory = if recurrent.into_iter().any(says) {
         // Its state is unknown as well, so the least is nothing.
         Memory::None(NoCache::Encoder)
@@ -144,14 +149,19 @@ impl<'a> Plan<'a> {
         match self.rules.repeats {
             Repeats::None | Repeats::Cycles => {}
             Repeats::Loops => {
-                let loops = self.keys.get("num_loops")?.unwrap_or(1) as usize;
-                let layers = self.trunk.saturating_mul(loops);
-                if layers as u64 > MAX_LAYERS {
-                    return Err(ShapeError::TooManyLayers(layers as u64));
+                let loops = self.keys.get("num_loops")?.unwrap_or(1);
+                let layers = loops.saturating_mul(self.trunk as u64);
+                if layers > MAX_LAYERS {
+                    return Err(ShapeError::TooManyLayers(layers));
                 }
-                self.heads = self.heads[..self.trunk].repeat(loops);
-                self.kv_heads = self.kv_heads[..self.trunk].repeat(loops);
-                self.trunk = layers;
+                if loops == 1 {
+                    return Ok(self);
+                }
+                let next_token_blocks = self.blocks() - self.trunk;
+                for heads in [&mut self.heads, &mut self.kv_heads] {
+                    *heads = heads[..self.trunk].repeat(loops as usize);
+                }
+                self.trunk = self.blocks().saturating_sub(next_token_blocks);
             }
             Repeats::ExtraRouterLayer => {
                 for heads in [&mut self.heads, &mut self.kv_heads] {
@@ -181,7 +191,9 @@ impl<'a> Plan<'a> {
             return Ok(vec![all; blocks]);
         };
         let of_trunk = |recurrent: &dyn Fn(usize) -> bool| {
-            (0..blocks).map(|i| i < self.trunk && recurrent(i)).collect()
+            (0..blocks)
+                .map(|i| i < self.trunk && recurrent(i))
+                .collect()
         };
         Ok(match which {
             RecurrentLayers::All => vec![true; blocks],
@@ -202,70 +214,28 @@ impl<'a> Plan<'a> {
         })
     }
 
+    fn attending_layers(&self, recurrent: &[bool]) -> Result<Vec<bool>, ShapeError> {
+        Ok(match self.rules.memory {
+            Memory::Attention | Memory::Hybrid(_, RecurrentLayers::All) => {
+                vec![true; self.blocks()]
+            }
+            Memory::Hybrid(_, RecurrentLayers::WithoutKvHeadsAndFeedForward) => {
+                let feed_forward = self.feed_forward()?;
+                let neither = |i: usize| !recurrent[i] && feed_forward[i] == 0;
+                (0..self.blocks()).map(neither).collect()
+            }
+            Memory::Hybrid(..) => recurrent.iter().map(|recurrent| !recurrent).collect(),
+            Memory::None(_) | Memory::Recurrent(_) | Memory::Compressed => {
+                vec![false; self.blocks()]
+            }
+        })
+    }
+
     fn feed_forward(&self) -> Result<Vec<u64>, ShapeError> {
         Ok(self
             .keys
             .per_layer("feed_forward_length", self.blocks())?
             .unwrap_or_else(|| vec![0; self.blocks()]))
-    }
-
-    /// The window's size, and which layers have it.
-    fn window(&self, recurrent: &[bool]) -> Result<(Option<u64>, Vec<bool>), ShapeError> {
-        const SIZE: &str = "attention.sliding_window";
-        let set = self.keys.get(SIZE)?;
-        let size = match self.rules.window.size {
-            WindowSize::None => None,
-            WindowSize::IfSet => set,
-            WindowSize::Required => Some(self.keys.need(SIZE)?),
-            WindowSize::Or(default) => Some(set.unwrap_or(default)),
-            WindowSize::IfSetFixed(fixed) => set.map(|_| fixed),
-            WindowSize::UnlessZeroFixed(fixed) => {
-                (self.keys.raw(SIZE)? != Some(0)).then_some(fixed)
-            }
-            WindowSize::OnlyWithLayers { layers, or } => {
-                (self.trunk == layers).then(|| set.unwrap_or(or))
-            }
-        };
-        let sliding = match size {
-            Some(_) => self.sliding_layers(recurrent)?,
-            None => vec![false; self.blocks()],
-        };
-        Ok((size, sliding))
-    }
-
-    fn sliding_layers(&self, recurrent: &[bool]) -> Result<Vec<bool>, ShapeError> {
-        const PATTERN: &str = "attention.sliding_window_pattern";
-        let blocks = self.blocks();
-        let rule = self.rules.window.layers;
-        match rule {
-            WindowLayers::All => return Ok(vec![true; blocks]),
-            WindowLayers::AllThatAttend => {
-                return Ok((0..blocks).map(|i| i < self.trunk && !recurrent[i]).collect());
-            }
-            _ => {}
-        }
-        if let Some(listed) = self.keys.list(PATTERN)? {
-            if listed.len() < self.trunk {
-                return Err(ShapeError::UnusableKey(self.keys.name(PATTERN)));
-            }
-            let slides = |i: usize| listed.get(i).is_some_and(|slides| *slides != 0);
-            return Ok((0..blocks).map(slides).collect());
-        }
-        let period = self.keys.raw(PATTERN)?;
-        let (period, full) = match rule {
-            WindowLayers::LastOfEachFull(default) => {
-                let period = period.unwrap_or(default);
-                (period, period.saturating_sub(1))
-            }
-            WindowLayers::FirstOfEachFull(default) => (period.unwrap_or(default), 0),
-            _ => {
-                let period = period.ok_or_else(|| self.keys.missing(PATTERN))?;
-                (period, period.saturating_sub(1))
-            }
-        };
-        // A period of 0 makes every layer slide.
-        let slides = |i: usize| i < self.trunk && (period == 0 || i as u64 % period != full);
-        Ok((0..blocks).map(slides).collect())
     }
 
     /// Elements of a head's key and value in a layer.
@@ -279,16 +249,7 @@ impl<'a> Plan<'a> {
             .map(|i| self.head(sliding[i]).1.saturating_mul(self.kv_heads[i]))
             .max()
             .unwrap_or(0);
-        let feed_forward = self.feed_forward()?;
-        let attends = |i: usize| match self.rules.memory {
-            Memory::Attention => true,
-            Memory::Hybrid(_, RecurrentLayers::All) => true,
-            Memory::Hybrid(_, RecurrentLayers::WithoutKvHeadsAndFeedForward) => {
-                !recurrent[i] && feed_forward[i] == 0
-            }
-            Memory::Hybrid(..) => !recurrent[i],
-            Memory::None(_) | Memory::Recurrent(_) | Memory::Compressed => false,
-        };
+        let attends = self.attending_layers(recurrent)?;
         let owners = match self.rules.shared {
             SharedLayers::None => self.blocks(),
             SharedLayers::From(layer) => layer,
@@ -305,7 +266,7 @@ impl<'a> Plan<'a> {
                 head_value,
                 ..Layer::default()
             };
-            if !attends(i) || !self.may_cache(i) {
+            if !attends[i] || !self.may_cache(i) {
                 return layer;
             }
             if i >= owners {
@@ -313,206 +274,24 @@ impl<'a> Plan<'a> {
                 layer.reads = owners.checked_sub(if sliding[i] { 2 } else { 1 });
                 return layer;
             }
-            let key = head_key.saturating_mul(self.kv_heads[i]);
-            let row = head_value.saturating_mul(self.kv_heads[i]);
-            if key > 0 || row > 0 {
-                layer.stores.push(Store {
-                    kind: if sliding[i] { StoreKind::Window } else { StoreKind::Full },
-                    key,
-                    value: (!self.latent).then_some(Value { row, widest }),
-                });
-            }
+            // A layer without KV heads has a store all the same: without flash attention its
+            // rows are padded like any other's.
+            layer.stores.push(Store {
+                kind: if sliding[i] {
+                    StoreKind::Window
+                } else {
+                    StoreKind::Full
+                },
+                key: head_key.saturating_mul(self.kv_heads[i]),
+                value: (!self.latent).then_some(Value {
+                    row: head_value.saturating_mul(self.kv_heads[i]),
+                    widest,
+                }),
+            });
             layer
         };
         Ok((0..self.blocks()).map(layer).collect())
     }
-
-    /// Adds the keys that choose what to attend to.
-    fn add_indexers(&self, layers: &mut [Layer], recurrent: &[bool]) -> Result<(), ShapeError> {
-        if self.rules.indexer == Indexer::None {
-            return Ok(());
-        }
-        if self.rules.indexer == Indexer::TypesIfTopK
-            && self.keys.get("attention.indexer.top_k")?.is_none()
-        {
-            return Ok(());
-        }
-        let key = self.keys.need("attention.indexer.key_length")?;
-        let marked = self.indexed_layers(recurrent)?;
-        let rows_per_key = match self.rules.indexer {
-            Indexer::TypesPooled => 3,
-            Indexer::AttentionPooled if self.compression()?.iter().any(|r| *r > 0) => 2,
-            _ => 1,
-        };
-        let keys_only = self.latent || self.rules.indexer == Indexer::AttentionPooled;
-        for (layer, _) in layers.iter_mut().zip(marked).filter(|(_, marked)| *marked) {
-            layer.stores.push(Store {
-                kind: StoreKind::Indexer,
-                key: key.saturating_mul(rows_per_key),
-                // One head; the value's length stays the model's.
-                value: (!keys_only).then_some(Value {
-                    row: layer.head_value,
-                    widest: self.full.1.max(self.sliding.1),
-                }),
-            });
-        }
-        Ok(())
-    }
-
-    fn indexed_layers(&self, recurrent: &[bool]) -> Result<Vec<bool>, ShapeError> {
-        const TYPES: &str = "attention.indexer.types";
-        let trunk = self.trunk;
-        let types = || self.keys.per_layer(TYPES, trunk);
-        let required = || types()?.ok_or_else(|| self.keys.missing(TYPES));
-        let marks: Vec<bool> = match self.rules.indexer {
-            Indexer::None => vec![false; trunk],
-            Indexer::Trunk => vec![true; trunk],
-            Indexer::Types | Indexer::TypesIfTopK => marked(&required()?),
-            Indexer::GlmTypes => match types()? {
-                Some(types) => marked(&types),
-                None => self.glm_types()?,
-            },
-            Indexer::AfterLeadingDense => {
-                let dense = self.keys.get("leading_dense_block_count")?.unwrap_or(0);
-                // Next-token-prediction blocks too.
-                return Ok((0..self.blocks()).map(|i| i as u64 >= dense).collect());
-            }
-            Indexer::TypesPooled => match types()? {
-                Some(types) => marked(&types),
-                None => vec![true; trunk],
-            },
-            Indexer::AttentionPooled => vec![true; trunk],
-        };
-        let attends = |i: usize| marks.get(i).is_some_and(|marked| *marked) && !recurrent[i];
-        Ok((0..self.blocks()).map(attends).collect())
-    }
-
-    /// Files of GLM 5 and 5.1 index every layer; those of 5.2 (a million tokens of context) the
-    /// first two of 78 and then one in four.
-    fn glm_types(&self) -> Result<Vec<bool>, ShapeError> {
-        let older = self.keys.get("context_length")?.unwrap_or(0) < 1_048_576;
-        let of_5_2 = |i: usize| i < 2 || (i < 78 && (i - 2).is_multiple_of(4));
-        Ok((0..self.trunk).map(|i| older || of_5_2(i)).collect())
-    }
-
-    fn compression(&self) -> Result<Vec<u64>, ShapeError> {
-        Ok(self
-            .keys
-            .per_layer("attention.compress_ratios", self.blocks())?
-            .unwrap_or_else(|| vec![0; self.blocks()]))
-    }
-
-    /// Adds what recurrent layers keep for each sequence.
-    fn add_states(&self, layers: &mut [Layer], recurrent: &[bool]) -> Result<(), ShapeError> {
-        let (Memory::Recurrent(state) | Memory::Hybrid(state, _)) = self.rules.memory else {
-            return Ok(());
-        };
-        let elements = self.state_elements(state)?;
-        let trunk = layers.iter_mut().take(self.trunk).enumerate();
-        for (_, layer) in trunk.filter(|(i, _)| recurrent[*i]) {
-            layer.state = elements;
-        }
-        if state == State::MambaWithHistory {
-            let listed = self.keys.list("ple.layers")?.unwrap_or_default();
-            let history = self.history_elements()?;
-            for i in listed.into_iter().filter_map(|i| usize::try_from(i).ok()) {
-                if let Some(layer) = layers.get_mut(i).filter(|layer| layer.state > 0) {
-                    layer.state = layer.state.saturating_add(history);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Elements of one layer's state for one sequence: `n_embd_r` + `n_embd_s` of
-    /// `llama-hparams.cpp`.
-    fn state_elements(&self, state: State) -> Result<u64, ShapeError> {
-        let keys = self.keys;
-        let product = |factors: &[u64]| factors.iter().copied().fold(1, u64::saturating_mul);
-        Ok(match state {
-            State::Mamba { .. } | State::MambaWithHistory => {
-                let conv = keys.need("ssm.conv_kernel")? - 1;
-                let inner = keys.need("ssm.inner_size")?;
-                let size = keys.need("ssm.state_size")?;
-                let groups = match state {
-                    State::Mamba { grouped: false } => 0,
-                    _ => keys.need("ssm.group_count")?,
-                };
-                let columns = inner.saturating_add(product(&[2, groups, size]));
-                product(&[conv, columns]).saturating_add(product(&[size, inner]))
-            }
-            State::Rwkv => {
-                let shifts = keys.get("token_shift_count")?.unwrap_or(2);
-                let head = keys.need("wkv.head_size")?;
-                product(&[shifts, self.embedding]).saturating_add(product(&[self.embedding, head]))
-            }
-            State::ShortConv => product(&[self.embedding, keys.need("shortconv.l_cache")? - 1]),
-            State::Kda => {
-                let head = keys.need("kda.head_dim")?;
-                let conv = keys.get("ssm.conv_kernel")?.map_or(3, |kernel| kernel - 1);
-                product(&[3, conv, self.heads[0], head])
-                    .saturating_add(product(&[head, head, self.heads[0]]))
-            }
-            State::Lightning => product(&[self.full.0, self.full.0, self.heads[0]]),
-        })
-    }
-
-    /// Elements of the n-gram history beside a per-layer embedding.
-    fn history_elements(&self) -> Result<u64, ShapeError> {
-        let Some(kernel) = self.keys.get("ple.conv_kernel")? else {
-            return Ok(0);
-        };
-        let factors = [
-            kernel - 1,
-            self.keys.need("ple.ngram_size")?,
-            self.keys.need("hyper_connection.count")?,
-            self.embedding,
-        ];
-        Ok(factors.into_iter().fold(1, u64::saturating_mul))
-    }
-
-    /// DeepSeek V4: every layer keeps a window of keys; where a layer compresses, one further key
-    /// for every 4 or 128 tokens, the same for its indexer, and a state for the key being made.
-    fn add_compressed(&self, layers: &mut [Layer]) -> Result<(), ShapeError> {
-        let indexer = self.keys.need("attention.indexer.key_length")?;
-        let ratios = self
-            .keys
-            .per_layer("attention.compress_ratios", self.blocks())?
-            .ok_or_else(|| self.keys.missing("attention.compress_ratios"))?;
-        for (i, layer) in layers.iter_mut().enumerate() {
-            let (head, _) = self.sliding;
-            let key = head.saturating_mul(self.kv_heads[i]);
-            let mut keep = |kind, key| {
-                layer.stores.push(Store {
-                    kind,
-                    key,
-                    value: None,
-                });
-            };
-            keep(StoreKind::Window, key);
-            // Of keys and scores, each of twice the ratio's rows when keys overlap (ratio 4).
-            let state = match ratios[i] {
-                4 => {
-                    keep(StoreKind::Compressed(4), key);
-                    keep(StoreKind::CompressedIndexer(4), indexer);
-                    2 * 8 * 2 * (head + indexer)
-                }
-                128 => {
-                    keep(StoreKind::Compressed(128), key);
-                    2 * 128 * head
-                }
-                _ => 0,
-            };
-            if i < self.trunk {
-                layer.state = state;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn marked(types: &[u64]) -> Vec<bool> {
-    types.iter().map(|full| *full != 0).collect()
 }
 
 /// How many blocks at the end predict further tokens.

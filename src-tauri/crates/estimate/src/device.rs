@@ -151,7 +151,11 @@ mod tests {
         assert_eq!(devices().len(), 131);
         let mut names = BTreeSet::new();
         for device in devices() {
-            assert!(names.insert(words(&device.name)), "{} comes twice", device.name);
+            assert!(
+                names.insert(words(&device.name)),
+                "{} comes twice",
+                device.name
+            );
             assert!(!device.source.is_empty(), "{} has no source", device.name);
             assert!(device.capacities.is_sorted(), "{}", device.name);
             // The slowest is a Raspberry Pi 4, the fastest an H200.
@@ -188,7 +192,8 @@ mod tests {
         assert_eq!(error.nearest.len(), 3);
         let sentence = error.to_string();
         assert!(
-            sentence.starts_with("No device preset is named \"jetson orin nano supr\". Nearest are:"),
+            sentence
+                .starts_with("No device preset is named \"jetson orin nano supr\". Nearest are:"),
             "{sentence}"
         );
     }
@@ -197,7 +202,11 @@ mod tests {
     fn a_name_like_no_preset_gets_no_random_suggestion() {
         let error = find("quartz").unwrap_err();
         assert_eq!(error.nearest, Vec::<String>::new());
-        assert!(error.to_string().ends_with("Give its memory bandwidth in GB/s instead."));
+        assert!(
+            error
+                .to_string()
+                .ends_with("Give its memory bandwidth in GB/s instead.")
+        );
         assert!(find("").unwrap_err().nearest.is_empty());
     }
 

@@ -2,7 +2,7 @@
 
 use twospeed_gguf::{Model, Numbers, Value};
 
-use crate::shape::ShapeError;
+use crate::shape::{MAX_LAYERS, ShapeError};
 
 /// The keys of one architecture: `attention.head_count` stands for `llama.attention.head_count`.
 #[derive(Clone, Copy)]
@@ -59,6 +59,9 @@ impl Keys<'_> {
     ///
     /// Lists may be longer than the layers are many. Inside a list and as a single number, 0 is 0.
     pub fn per_layer(&self, suffix: &str, layers: usize) -> Result<Option<Vec<u64>>, ShapeError> {
+        if layers as u64 > MAX_LAYERS {
+            return Err(ShapeError::TooManyLayers(layers as u64));
+        }
         match self.list(suffix)? {
             Some(mut values) => {
                 if values.len() < layers {

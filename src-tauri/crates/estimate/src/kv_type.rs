@@ -81,7 +81,9 @@ impl FromStr for KvType {
         Self::ALL
             .into_iter()
             .find(|kv| kv.to_string() == name)
-            .ok_or_else(|| UnknownKvType { name: name.to_owned() })
+            .ok_or_else(|| UnknownKvType {
+                name: name.to_owned(),
+            })
     }
 }
 

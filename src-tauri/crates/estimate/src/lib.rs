@@ -1,23 +1,45 @@
-//! What theory allows and what to expect: memory, decode, prefill.
+//! What theory allows and what to expect: memory, decode, prefill. Pure: no engine, no clock.
+//!
+//! - [`estimate`](estimate()) answers a [`Question`] about a model: what `estimate --json` prints.
+//! - [`article`] holds the formulas a person can do by hand.
+//! - [`Shape`] is a model's layers with its architecture's rules applied; [`Cache`] what a context
+//!   of it keeps; [`Weights`] what a token reads; [`cannot_fit`] whether there is room.
+//! - [`device`] holds published bandwidths, [`Bandwidth`] says where one comes from.
+//! - [`Bytes`] and the other units carry numbers exactly and are formatted at the edge.
 
-pub mod article;
 mod architecture;
+pub mod article;
 mod bandwidth;
 mod build;
 mod cache;
 pub mod device;
+mod estimate;
+mod fit;
 mod keys;
 mod kv_type;
+mod note;
 mod prefill;
+mod question;
 mod shape;
+#[cfg(test)]
+mod testing;
 mod units;
 mod weights;
 
 pub use architecture::NoCache;
 pub use bandwidth::{Bandwidth, BandwidthReading, BandwidthSource, Reach};
-pub use cache::{Cache, CachePart, ContextError, ContextSettings, FlashAttention, kv_per_token, output_bytes, read_per_token};
+pub use cache::{
+    Cache, CachePart, ContextError, ContextSettings, FlashAttention, kv_per_token, output_bytes,
+    read_per_token,
+};
+pub use estimate::{
+    At, Basis, Decode, Estimate, Memory, MemorySource, ModelFacts, Prefill, estimate,
+};
+pub use fit::{CannotFit, cannot_fit, context_bytes, largest_context};
 pub use kv_type::{KvType, UnknownKvType};
+pub use note::Note;
 pub use prefill::flops_per_token;
+pub use question::{BandwidthFrom, Question};
 pub use shape::{Layer, Shape, ShapeError, Store, StoreKind, Value};
 pub use units::{Bytes, BytesPerSecond, Flops, TokensPerSecond};
-pub use weights::{Weights, WeightsError};
+pub use weights::{Weights, WeightsError, loaded_bytes};

@@ -194,9 +194,7 @@ fn rounded(value: f64, decimals: usize) -> f64 {
 
 /// With a comma between groups of three digits before the point.
 fn grouped(number: &str) -> String {
-    let digits = number
-        .find('.')
-        .unwrap_or(number.len());
+    let digits = number.find('.').unwrap_or(number.len());
     let mut text = String::with_capacity(number.len() + digits / 3);
     for (at, c) in number.char_indices() {
         let after_a_digit = text.ends_with(|c: char| c.is_ascii_digit());
@@ -276,7 +274,10 @@ mod tests {
 
     #[test]
     fn a_bandwidth_is_a_positive_number() {
-        assert_eq!(BytesPerSecond::from_gb_s(68.25), Some(BytesPerSecond(68_250_000_000)));
+        assert_eq!(
+            BytesPerSecond::from_gb_s(68.25),
+            Some(BytesPerSecond(68_250_000_000))
+        );
         for gb_s in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e300] {
             assert_eq!(BytesPerSecond::from_gb_s(gb_s), None, "{gb_s}");
         }
@@ -285,7 +286,10 @@ mod tests {
     #[test]
     fn nothing_is_read_any_number_of_times() {
         assert_eq!(BytesPerSecond(1).reads_of(Bytes::ZERO), None);
-        assert_eq!(BytesPerSecond(100).reads_of(Bytes(8)), Some(TokensPerSecond(12.5)));
+        assert_eq!(
+            BytesPerSecond(100).reads_of(Bytes(8)),
+            Some(TokensPerSecond(12.5))
+        );
     }
 
     #[test]
@@ -300,7 +304,10 @@ mod tests {
         assert_eq!(json(BytesPerSecond(102_000_000_000)), "102000000000");
         assert_eq!(json(TokensPerSecond(39.42)), "39.42");
         assert_eq!(json(Flops(7)), "7");
-        assert_eq!(serde_json::from_str::<Bytes>("147456").unwrap(), Bytes(147_456));
+        assert_eq!(
+            serde_json::from_str::<Bytes>("147456").unwrap(),
+            Bytes(147_456)
+        );
     }
 
     fn json(quantity: impl Serialize) -> String {

@@ -12,11 +12,6 @@ use crate::units::Bytes;
 /// The weights of a model as decode and prefill use them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weights {
-    /// What loading maps or allocates: the span of the tensors that are loaded, padding included.
-    ///
-    /// Copies are not in it: those that the CPU backend repacks for speed, and a tied output
-    /// matrix's second copy on a GPU.
-    pub loaded: Bytes,
     /// Bytes that one decoded token reads, by tensor type.
     pub read_per_token: BTreeMap<TensorType, Bytes>,
     /// Elements of the matrices that each prompt token is multiplied with; without the output,
@@ -33,6 +28,9 @@ pub enum WeightsError {
     /// A key that decides it cannot be used.
     #[error(transparent)]
     Key(#[from] ShapeError),
+    /// Not all of them are there.
+    #[error("{0} of this set of files is not there, so not all weights are known.")]
+    MissingPart(String),
     /// It does not write token by token.
     #[error("This file does not write an answer token by token, so it has no decode speed.")]
     DoesNotDecode,
@@ -53,9 +51,9 @@ impl Weights {
         if model.kind != Kind::Generates {
             return Err(WeightsError::DoesNotDecode);
         }
+        all_parts(model)?;
         let uses = Uses::of(model)?;
         let mut weights = Self {
-            loaded: uses.span(),
             read_per_token: BTreeMap::new(),
             matrix_elements: 0,
         };
@@ -69,11 +67,61 @@ impl Weights {
                 .entry(tensor.tensor_type)
                 .or_default() += Bytes(read);
             if is_matrix(tensor) && !uses.is_output(tensor) {
-                weights.matrix_elements =
-                    weights.matrix_elements.saturating_add(share.of(tensor.elements));
+                weights.matrix_elements = weights
+                    .matrix_elements
+                    .saturating_add(share.of(tensor.elements));
             }
         }
         Ok(weights)
+    }
+}
+
+/// What loading maps or allocates: the span of the tensors that are loaded, padding included.
+///
+/// Copies are not in it: those that the CPU backend repacks for speed, and a tied output matrix's
+/// second copy on a GPU. Errors: [`WeightsError`] where part of a set is missing.
+pub fn loaded_bytes(model: &Model) -> Result<Bytes, WeightsError> {
+    all_parts(model)?;
+    let trunk = trunk(keys(model))?;
+    let mut spans: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for tensor in model.tensors.iter().filter(|t| is_loaded(t, trunk)) {
+        let end = tensor.offset.saturating_add(tensor.bytes);
+        let span = spans.entry(tensor.part).or_insert((tensor.offset, end));
+        *span = (span.0.min(tensor.offset), span.1.max(end));
+    }
+    Ok(spans.values().map(|(first, end)| Bytes(end - first)).sum())
+}
+
+fn all_parts(model: &Model) -> Result<(), WeightsError> {
+    match model.split.as_ref().and_then(|split| split.missing.first()) {
+        Some(name) => Err(WeightsError::MissingPart(name.clone())),
+        None => Ok(()),
+    }
+}
+
+fn keys(model: &Model) -> Keys<'_> {
+    Keys {
+        model,
+        architecture: model.architecture.as_deref().unwrap_or_default(),
+    }
+}
+
+/// Layers before the next-token-prediction blocks; `None` where there are no such blocks.
+fn trunk(keys: Keys<'_>) -> Result<Option<u32>, ShapeError> {
+    Ok(
+        match (keys.get("block_count")?, keys.get("nextn_predict_layers")?) {
+            // A file of nothing but such blocks is a draft model of its own.
+            (Some(blocks), Some(next)) if next < blocks => u32::try_from(blocks - next).ok(),
+            _ => None,
+        },
+    )
+}
+
+/// Next-token-prediction blocks are not loaded.
+fn is_loaded(tensor: &TensorInfo, trunk: Option<u32>) -> bool {
+    match (tensor.layer(), trunk) {
+        (Some(layer), Some(trunk)) => layer < trunk,
+        _ => true,
     }
 }
 
@@ -120,28 +168,17 @@ enum BlockRuns {
 
 impl<'a> Uses<'a> {
     fn of(model: &'a Model) -> Result<Self, WeightsError> {
-        let architecture = model.architecture.as_deref().unwrap_or_default();
-        let keys = Keys {
-            model,
-            architecture,
-        };
-        let blocks = keys.get("block_count")?;
-        let next = keys.get("nextn_predict_layers")?;
-        let trunk = match (blocks, next) {
-            // A file of nothing but such blocks is a draft model of its own.
-            (Some(blocks), Some(next)) if next < blocks => u32::try_from(blocks - next).ok(),
-            _ => None,
-        };
-        let layers = blocks.and_then(|n| usize::try_from(n).ok());
+        let keys = keys(model);
+        let layers = keys.get("block_count")?;
         let experts_used = match layers {
             Some(layers) => keys
-                .per_layer("expert_used_count", layers)?
+                .per_layer("expert_used_count", layers as usize)?
                 .filter(|used| used.iter().any(|n| *n > 0)),
             None => None,
         };
         Ok(Self {
             keys,
-            trunk,
+            trunk: trunk(keys)?,
             experts_used,
             repeats: block_runs(keys)?,
             tied: model.tensor("output.weight").is_none(),
@@ -150,7 +187,9 @@ impl<'a> Uses<'a> {
 
     /// How much of a tensor one token uses; `None` for nothing.
     fn share(&self, tensor: &TensorInfo) -> Result<Option<Share>, WeightsError> {
-        if !self.is_loaded(tensor) || is_looked_up(tensor, self.tied) || is_of_another_path(tensor)
+        if !is_loaded(tensor, self.trunk)
+            || is_looked_up(tensor, self.tied)
+            || is_of_another_path(tensor)
         {
             return Ok(None);
         }
@@ -159,13 +198,18 @@ impl<'a> Uses<'a> {
             share.times = match self.repeats {
                 BlockRuns::Each(times) => times,
                 BlockRuns::Stacks { stack, low, high } => {
-                    if layer < stack { low } else { high }
+                    if layer < stack {
+                        low
+                    } else {
+                        high
+                    }
                 }
             };
             if let Some(experts) = self.experts(tensor)? {
-                let used = self.experts_used.as_ref().and_then(|by_layer| {
-                    by_layer.get(usize::try_from(layer).ok()?).copied()
-                });
+                let used = self
+                    .experts_used
+                    .as_ref()
+                    .and_then(|by_layer| by_layer.get(usize::try_from(layer).ok()?).copied());
                 let used = used.filter(|used| *used > 0).ok_or_else(|| {
                     WeightsError::UnknownExperts(self.keys.name("expert_used_count"))
                 })?;
@@ -195,26 +239,8 @@ impl<'a> Uses<'a> {
         }
     }
 
-    fn is_loaded(&self, tensor: &TensorInfo) -> bool {
-        match (tensor.layer(), self.trunk) {
-            (Some(layer), Some(trunk)) => layer < trunk,
-            _ => true,
-        }
-    }
-
     fn is_output(&self, tensor: &TensorInfo) -> bool {
         tensor.name == "output.weight" || (self.tied && tensor.name == "token_embd.weight")
-    }
-
-    /// From the first to the last byte of the loaded tensors, in each part of a split set.
-    fn span(&self) -> Bytes {
-        let mut spans: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-        for tensor in self.keys.model.tensors.iter().filter(|t| self.is_loaded(t)) {
-            let end = tensor.offset.saturating_add(tensor.bytes);
-            let span = spans.entry(tensor.part).or_insert((tensor.offset, end));
-            *span = (span.0.min(tensor.offset), span.1.max(end));
-        }
-        spans.values().map(|(first, end)| Bytes(end - first)).sum()
     }
 }
 
@@ -252,8 +278,14 @@ fn stem(tensor: &TensorInfo) -> &str {
 fn is_looked_up(tensor: &TensorInfo, tied: bool) -> bool {
     match stem(tensor) {
         "token_embd" => !tied,
-        "per_layer_token_embd" | "position_embd" | "token_types" | "attn_rel_b"
-        | "cross_attn_rel_b" | "ffn_gate_tid2eid" | "attn_compressor_ape" | "d2t" => true,
+        "per_layer_token_embd"
+        | "position_embd"
+        | "token_types"
+        | "attn_rel_b"
+        | "cross_attn_rel_b"
+        | "ffn_gate_tid2eid"
+        | "attn_compressor_ape"
+        | "d2t" => true,
         _ => false,
     }
 }
@@ -270,4 +302,182 @@ fn is_matrix(tensor: &TensorInfo) -> bool {
         && tensor.dimensions.len() >= 2
         && !stem.contains("conv")
         && !stem.contains("norm")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Tensor, model};
+    use TensorType::{F16, F32, Q4K, Q6K};
+
+    fn named(tensors: &[(&str, TensorType, &'static [u64])]) -> Vec<Tensor<'static>> {
+        tensors
+            .iter()
+            .map(|(name, tensor_type, dimensions)| ((*name).to_owned(), *tensor_type, *dimensions))
+            .collect()
+    }
+
+    const LAYER: [(&str, TensorType, &[u64]); 2] = [
+        ("blk.0.attn_q.weight", Q4K, &[256, 512]),
+        ("blk.0.attn_norm.weight", F32, &[256]),
+    ];
+
+    #[test]
+    fn the_embedding_is_looked_up_and_the_output_is_read() {
+        let mut tensors = named(&LAYER);
+        tensors.extend(named(&[
+            ("token_embd.weight", Q4K, &[256, 1000]),
+            ("output.weight", Q6K, &[256, 1000]),
+            ("position_embd.weight", F32, &[256, 64]),
+        ]));
+        let weights = Weights::of(&model("llama", &[("block_count", 1)], &tensors)).unwrap();
+        // 512 rows of 144 bytes; the norm's 256 floats; 1,000 rows of 210 bytes.
+        let by_type = [
+            (F32, Bytes(1024)),
+            (Q4K, Bytes(73_728)),
+            (Q6K, Bytes(210_000)),
+        ];
+        assert_eq!(weights.read_per_token, BTreeMap::from(by_type));
+        assert_eq!(weights.bytes_per_token(), Bytes(284_752));
+        // Prefill multiplies with attn_q alone: the output serves the last token only.
+        assert_eq!(weights.matrix_elements, 256 * 512);
+    }
+
+    #[test]
+    fn a_tied_output_is_read_once() {
+        let mut tensors = named(&LAYER);
+        tensors.extend(named(&[("token_embd.weight", Q4K, &[256, 1000])]));
+        let weights = Weights::of(&model("llama", &[("block_count", 1)], &tensors)).unwrap();
+        assert_eq!(weights.read_per_token[&Q4K], Bytes(73_728 + 144_000));
+        assert_eq!(weights.matrix_elements, 256 * 512);
+    }
+
+    #[test]
+    fn of_experts_only_those_used_are_read_and_shared_ones_in_full() {
+        let tensors = named(&[
+            ("output.weight", F16, &[256, 10]),
+            ("blk.0.ffn_up_exps.weight", F16, &[256, 64, 8]),
+            ("blk.0.ffn_up_shexp.weight", F16, &[256, 64]),
+            ("blk.0.ffn_gate_inp.weight", F32, &[256, 8]),
+            ("blk.0.ffn_norm_exps.weight", F32, &[256]),
+        ]);
+        let keys = [
+            ("block_count", 1),
+            ("expert_count", 8),
+            ("expert_used_count", 2),
+        ];
+        let weights = Weights::of(&model("qwen2moe", &keys, &tensors)).unwrap();
+        // F16: output 5,120 + 2/8 of 262,144 + shared 32,768. F32: router 8,192 + norm 1,024.
+        assert_eq!(weights.read_per_token[&F16], Bytes(5_120 + 65_536 + 32_768));
+        assert_eq!(weights.read_per_token[&F32], Bytes(9_216));
+        assert_eq!(
+            weights.matrix_elements,
+            2 * 256 * 64 + 256 * 64 + 256 * 8,
+            "two experts, the shared one, the router"
+        );
+    }
+
+    #[test]
+    fn experts_of_which_nobody_says_how_many_are_used_leave_it_unknown() {
+        let tensors = named(&[("blk.0.ffn_up_exps.weight", F16, &[256, 64, 8])]);
+        let error = Weights::of(&model("qwen2moe", &[("block_count", 1)], &tensors)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "The file has experts and does not say how many of them a token uses \
+             (qwen2moe.expert_used_count)."
+        );
+    }
+
+    #[test]
+    fn next_token_prediction_blocks_are_neither_loaded_nor_read() {
+        let tensors = named(&[
+            ("output.weight", F16, &[256, 10]),
+            ("blk.0.attn_q.weight", F16, &[256, 256]),
+            ("blk.1.attn_q.weight", F16, &[256, 256]),
+            ("blk.1.nextn.eh_proj.weight", F16, &[512, 256]),
+        ]);
+        let keys = [("block_count", 2), ("nextn_predict_layers", 1)];
+        let model = model("glm4moe", &keys, &tensors);
+        let bytes = Bytes(5_120 + 131_072);
+        assert_eq!(Weights::of(&model).unwrap().bytes_per_token(), bytes);
+        assert_eq!(loaded_bytes(&model), Ok(bytes));
+    }
+
+    #[test]
+    fn blocks_that_run_in_loops_are_read_each_time() {
+        let tensors = named(&[
+            ("output.weight", F16, &[256, 10]),
+            ("blk.0.attn_q.weight", F16, &[256, 256]),
+        ]);
+        let keys = [("block_count", 1), ("num_loops", 3)];
+        let weights = Weights::of(&model("nanbeige", &keys, &tensors)).unwrap();
+        assert_eq!(weights.bytes_per_token(), Bytes(5_120 + 3 * 131_072));
+    }
+
+    #[test]
+    fn a_model_that_does_not_write_has_no_decode_reads() {
+        for architecture in ["bert", "dream"] {
+            let tensors = named(&[("token_embd.weight", F16, &[256, 10])]);
+            let model = model(architecture, &[("block_count", 1)], &tensors);
+            assert_eq!(Weights::of(&model), Err(WeightsError::DoesNotDecode));
+        }
+    }
+
+    #[test]
+    fn qwen3_30b_a3b_reads_a_tenth_of_its_weights() {
+        // The published configuration: 48 layers of 2,048, 32 heads and 4 KV heads of 128,
+        // 128 experts of 768 of which 8 are used, 151,936 words. As F16, 2 bytes each.
+        let mut tensors: Vec<Tensor<'_>> = named(&[
+            ("token_embd.weight", F16, &[2048, 151_936]),
+            ("output.weight", F16, &[2048, 151_936]),
+            ("output_norm.weight", F32, &[2048]),
+        ]);
+        let layer: [(&str, TensorType, &[u64]); 12] = [
+            ("attn_norm", F32, &[2048]),
+            ("attn_q", F16, &[2048, 4096]),
+            ("attn_k", F16, &[2048, 512]),
+            ("attn_v", F16, &[2048, 512]),
+            ("attn_output", F16, &[4096, 2048]),
+            ("attn_q_norm", F32, &[128]),
+            ("attn_k_norm", F32, &[128]),
+            ("ffn_norm", F32, &[2048]),
+            ("ffn_gate_inp", F32, &[2048, 128]),
+            ("ffn_gate_exps", F16, &[2048, 768, 128]),
+            ("ffn_up_exps", F16, &[2048, 768, 128]),
+            ("ffn_down_exps", F16, &[768, 2048, 128]),
+        ];
+        for i in 0..48 {
+            for (role, tensor_type, dimensions) in layer {
+                tensors.push((format!("blk.{i}.{role}.weight"), tensor_type, dimensions));
+            }
+        }
+        let keys = [
+            ("block_count", 48),
+            ("expert_count", 128),
+            ("expert_used_count", 8),
+        ];
+        let model = model("qwen3moe", &keys, &tensors);
+        // A layer: attention 18,874,368 + norms 4,352 + router 262,144 + experts 603,979,776;
+        // with 8 of 128 experts 37,748,736 instead. Two matrices of 311,164,928, one norm of 2,048.
+        let all = 48 * (18_874_368 + 4_352 + 262_144 + 603_979_776) + 2 * 311_164_928 + 2_048;
+        let active = 48 * (18_874_368 + 4_352 + 262_144 + 37_748_736) + 2 * 311_164_928 + 2_048;
+        assert_eq!(model.parameters, all);
+        assert_eq!(model.active_parameters, Some(active));
+        assert_eq!(
+            (all, active),
+            (30_532_122_624, 3_353_032_704),
+            "30.5 and 3.35 billion"
+        );
+
+        let read = Weights::of(&model).unwrap().bytes_per_token();
+        // One embedding matrix is not read; norms and router are F32, the rest F16.
+        let half = 48 * (18_874_368 + 37_748_736) + 311_164_928;
+        let full = 48 * (4_352 + 262_144) + 2_048;
+        assert_eq!(read, Bytes(2 * half + 4 * full));
+        // 273 GB/s / 6.11 GB = 44.7 tok/s, where the file's 61.1 GB would give 4.5.
+        let bandwidth = crate::units::BytesPerSecond::from_gb_s(273.0).unwrap();
+        assert_eq!(bandwidth.reads_of(read).unwrap().to_string(), "44.7 tok/s");
+        let file = loaded_bytes(&model).unwrap();
+        assert_eq!(bandwidth.reads_of(file).unwrap().to_string(), "4.47 tok/s");
+    }
 }

@@ -1,0 +1,144 @@
+//! What a reader of an estimate should know, as data; shown as one sentence each.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+use twospeed_gguf::Model;
+
+use crate::architecture::NoCache;
+use crate::bandwidth::Bandwidth;
+use crate::cache::ContextError;
+use crate::keys::Keys;
+use crate::shape::ShapeError;
+use crate::units::Bytes;
+use crate::weights::WeightsError;
+
+/// What a reader of an estimate should know.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Note {
+    /// Where the bandwidth comes from.
+    Bandwidth(Bandwidth),
+    /// Why cache and state are unknown.
+    Shape(ShapeError),
+    /// What the cache takes at least and at most where its rules are unknown.
+    KvBetween {
+        /// With every layer as sparing as the keys allow.
+        least: Bytes,
+        /// With full attention in every layer.
+        most: Bytes,
+    },
+    /// Why the engine would refuse the context.
+    Context(ContextError),
+    /// Why the weights that a token reads are unknown.
+    Weights(WeightsError),
+    /// Why there is no cache.
+    NoCache(NoCache),
+    /// Some layers look back a limited way.
+    SlidingWindow {
+        /// How many.
+        layers: usize,
+        /// Of so many.
+        of: usize,
+        /// Tokens they look back.
+        window: u64,
+        /// Cells that are kept for them.
+        cells: u64,
+    },
+    /// A token uses some of the experts.
+    Experts {
+        /// At most so many in a layer.
+        used: u64,
+        /// Of so many.
+        of: u64,
+    },
+    /// What is asked for does not fit the context.
+    ContextTooShort {
+        /// Tokens of context.
+        context: u64,
+        /// Tokens that depth and prompt or answer take.
+        needed: u64,
+    },
+    /// More than is free.
+    TooLarge {
+        /// What is known to be needed.
+        at_least: Bytes,
+        /// What is free.
+        free: Bytes,
+    },
+    /// Working buffers, and with them the total, are unknown.
+    ComputeUnknown,
+}
+
+impl Note {
+    /// For a model with experts.
+    pub(crate) fn experts(model: &Model) -> Option<Self> {
+        let architecture = model.architecture.as_deref()?;
+        let keys = Keys {
+            model,
+            architecture,
+        };
+        let of = keys.get("expert_count").ok()??;
+        let layers = keys.get("block_count").ok()??;
+        let used = keys
+            .per_layer("expert_used_count", usize::try_from(layers).ok()?)
+            .ok()??
+            .into_iter()
+            .max()?;
+        Some(Self::Experts { used, of })
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bandwidth(bandwidth) => f.write_str(&bandwidth.note()),
+            Self::Shape(error) => write!(f, "KV cache and state are unknown: {error}"),
+            Self::KvBetween { least, most } => write!(
+                f,
+                "As far as its keys tell, the KV cache takes between {least} and {most}."
+            ),
+            Self::Context(error) => write!(f, "The engine refuses this context: {error}"),
+            Self::Weights(error) => write!(f, "{error}"),
+            Self::NoCache(why) => f.write_str(match why {
+                NoCache::Encoder => "It encodes each batch anew and keeps no cache.",
+                NoCache::Diffusion => {
+                    "It denoises whole blocks, keeps no cache and has no decode speed."
+                }
+                NoCache::Draft => "It drafts for another model and reads that model's cache.",
+            }),
+            Self::SlidingWindow {
+                layers,
+                of,
+                window,
+                cells,
+            } => write!(
+                f,
+                "{layers} of {of} layers look back {window} tokens and keep {cells} cells, \
+                 however long the context is."
+            ),
+            Self::Experts { used, of } => write!(
+                f,
+                "A token uses {used} of {of} experts: all of them take memory, and only those \
+                 used are read."
+            ),
+            Self::ContextTooShort { context, needed } => write!(
+                f,
+                "This takes {needed} tokens and the context holds {context}."
+            ),
+            Self::TooLarge { at_least, free } => {
+                write!(f, "It needs at least {at_least}; {free} is free.")
+            }
+            Self::ComputeUnknown => f.write_str(
+                "Working buffers are known to the engine alone and are not counted, \
+                 so the total is unknown.",
+            ),
+        }
+    }
+}
+
+/// As its sentence.
+impl Serialize for Note {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
