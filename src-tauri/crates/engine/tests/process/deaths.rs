@@ -128,6 +128,7 @@ async fn a_grandchild_that_holds_the_pipes_delays_nothing_and_dies_too() {
     assert_gone(left_behind(&end)).await;
 }
 
+#[cfg(target_os = "linux")] // elsewhere there is no `setsid`
 #[tokio::test]
 async fn a_grandchild_out_of_reach_delays_nothing() {
     let end = death("mid", "escaped-grandchild").await;

@@ -1,6 +1,5 @@
 //! What a worker inherits and what it does not.
 
-use std::fs;
 use std::path::Path;
 
 use rustix::process::{Pid, getpgid};
@@ -15,10 +14,12 @@ async fn a_worker_has_a_process_group_of_its_own() {
     assert_eq!(getpgid(Some(pid)), Ok(pid), "Ctrl-C would reach the worker");
 }
 
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_worker_dies_for_memory_before_us_and_dumps_no_core() {
     let session = start("none").await.unwrap();
-    let read = |pid: &str, file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap();
+    let read =
+        |pid: &str, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap();
     let pid = session.pid().unwrap().to_string();
     let score = |pid| read(pid, "oom_score_adj").trim().parse::<i32>().unwrap();
     assert!(score(&pid) > score("self"));

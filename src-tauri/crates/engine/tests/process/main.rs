@@ -2,6 +2,8 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic)] // as in any test
 
+#[cfg(target_os = "linux")]
+mod cgroup;
 mod deaths;
 mod isolation;
 mod noise;

@@ -66,5 +66,5 @@ async fn a_program_that_is_no_worker_is_told_from_a_missing_one() {
     };
     assert_eq!(code(missing).await, "engine_missing");
     assert_eq!(code(no_program).await, "engine_not_runnable");
-    assert_eq!(code("/bin/true".into()).await, "engine_exited");
+    assert_eq!(code("/usr/bin/true".into()).await, "engine_exited");
 }

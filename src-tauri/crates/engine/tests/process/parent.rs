@@ -1,8 +1,6 @@
 //! A parent of its own, so that it can be killed, starved and measured.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Lines, Write};
-use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -88,6 +86,7 @@ async fn a_killed_parent_leaves_no_worker() {
     }
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn a_parent_sleeps_while_its_worker_is_at_work() {
     let mut parent = Parent::of("request:hang");
@@ -102,11 +101,12 @@ fn a_parent_sleeps_while_its_worker_is_at_work() {
 }
 
 /// How often the threads of a process went to sleep so far.
+#[cfg(target_os = "linux")]
 fn switches(pid: u32) -> u64 {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     tasks
         .map(|task| {
-            let status = fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+            let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
             let line = |line: &str| {
                 line.strip_prefix("voluntary_ctxt_switches:")
                     .map(str::to_owned)
@@ -117,6 +117,7 @@ fn switches(pid: u32) -> u64 {
         .sum()
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn an_endless_line_eats_no_memory() {
     let mut parent = Parent::of("request:endless-line");
@@ -128,9 +129,10 @@ fn an_endless_line_eats_no_memory() {
     );
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn a_kill_for_memory_is_told_from_any_other() {
-    let Some(cgroup) = Cgroup::new(96 << 20) else {
+    let Some(cgroup) = crate::cgroup::Cgroup::new(96 << 20) else {
         eprintln!("not tested: this needs root and a memory cgroup");
         return;
     };
@@ -151,46 +153,4 @@ fn a_kill_for_memory_is_told_from_any_other() {
     let end: WorkerEnd = serde_json::from_value(parent.hear("end")).unwrap();
     assert_eq!(end.code(), "engine_killed");
     assert!(end.sentence(None).contains("perhaps out of memory"));
-}
-
-/// A memory cgroup with a limit. Its processes must be gone when it is dropped.
-struct Cgroup(PathBuf);
-
-impl Cgroup {
-    fn new(limit: u64) -> Option<Self> {
-        let name = format!("twospeed-test-{}", std::process::id());
-        let first = Path::new("/sys/fs/cgroup/memory").join(&name);
-        let second = Path::new("/sys/fs/cgroup").join(&name);
-        let limit = limit.to_string();
-        if Path::new("/sys/fs/cgroup/memory").is_dir() {
-            fs::create_dir(&first).ok()?;
-            let cgroup = Self(first);
-            fs::write(cgroup.0.join("memory.limit_in_bytes"), &limit).ok()?;
-            // Only where swap is counted.
-            let _ = fs::write(cgroup.0.join("memory.memsw.limit_in_bytes"), &limit);
-            Some(cgroup)
-        } else {
-            fs::create_dir(&second).ok()?;
-            let cgroup = Self(second);
-            fs::write(cgroup.0.join("memory.max"), &limit).ok()?;
-            let _ = fs::write(cgroup.0.join("memory.swap.max"), "0");
-            Some(cgroup)
-        }
-    }
-
-    fn add(&self, pid: u32) {
-        fs::write(self.0.join("cgroup.procs"), pid.to_string()).unwrap();
-    }
-}
-
-impl Drop for Cgroup {
-    fn drop(&mut self) {
-        // The kernel needs a moment to forget the processes that were there.
-        for _ in 0..200 {
-            if fs::remove_dir(&self.0).is_ok() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
 }
