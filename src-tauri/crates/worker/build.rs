@@ -100,21 +100,13 @@ fn linked_libraries(installed: &Path, windows: bool) -> io::Result<Vec<PathBuf>>
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
                 continue;
             };
-            // llama-common (chat templates, downloads; it needs OpenSSL) is linked by GPU builds only.
-            let common = name.contains("llama-common");
-            if is_runtime_name(name, windows) && (!common || has_gpu_backend()) {
+            // llama-common (chat templates, downloads; it needs OpenSSL) is built but never linked.
+            if is_runtime_name(name, windows) && !name.contains("llama-common") {
                 found.push(path);
             }
         }
     }
     Ok(found)
-}
-
-/// Whether a GPU backend is built in, and with it the fitting of a model to a device's memory.
-fn has_gpu_backend() -> bool {
-    ["VULKAN", "CUDA", "METAL"]
-        .iter()
-        .any(|name| env::var_os(format!("CARGO_FEATURE_{name}")).is_some())
 }
 
 /// `libllama.so.0` and `libllama.0.dylib` are asked for at run time; `libllama.so` is for linking

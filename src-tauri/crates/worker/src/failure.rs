@@ -14,8 +14,17 @@ pub enum Stopped {
 }
 
 impl Stopped {
-    /// A failure with the last lines of the engine's log.
+    /// A failure that the engine had no part in.
     pub fn because(code: FailureCode, message: impl Into<String>) -> Self {
+        Self::Failed(Failure {
+            code,
+            message: message.into(),
+            log: Vec::new(),
+        })
+    }
+
+    /// A failure of the engine, with the last lines of its log.
+    pub fn by_engine(code: FailureCode, message: impl Into<String>) -> Self {
         Self::Failed(Failure {
             code,
             message: message.into(),

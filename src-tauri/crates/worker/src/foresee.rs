@@ -15,10 +15,15 @@ use crate::model::Model;
 use crate::settings::ModelParams;
 use crate::{breakdown, log, os};
 
+/// What llama.cpp remembers of each token beside its K and V (`llama-kv-cells.h`): 52 bytes, and a
+/// node in each of two search trees once the token is there. Even `no_alloc` allocates it.
+const CELL: u64 = 150;
+
 /// Refuses when the context needs more than is free.
 ///
-/// A generous bound decides at once for contexts that plainly fit. Only above it the engine is
-/// asked: it goes through making the context without allocating (`no_alloc`).
+/// A generous bound decides at once for contexts that plainly fit, the cells alone for those that
+/// plainly do not. Between them the engine is asked: it goes through making the context without
+/// allocating its buffers (`no_alloc`).
 pub fn check(loaded: &LoadedModel, params: &sys::llama_context_params) -> Result<(), Stopped> {
     let Some(free) = os::memory_available() else {
         return Ok(());
@@ -26,22 +31,32 @@ pub fn check(loaded: &LoadedModel, params: &sys::llama_context_params) -> Result
     if bound(&loaded.model, params) < u128::from(free) {
         return Ok(());
     }
-    let Some(need) = needed(loaded, params) else {
-        return Ok(());
+    let cells = if loaded.model.keeps_cells() {
+        u64::from(params.n_ctx) * CELL
+    } else {
+        0
     };
-    if need <= free {
-        return Ok(());
+    if cells > free {
+        return Err(refused(loaded, params.n_ctx, cells, free));
     }
-    Err(Stopped::because(
+    match needed(loaded, params) {
+        Some(buffers) if buffers + cells > free => {
+            Err(refused(loaded, params.n_ctx, buffers + cells, free))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refused(loaded: &LoadedModel, n_ctx: u32, need: u64, free: u64) -> Stopped {
+    Stopped::because(
         FailureCode::ContextRefused,
         format!(
-            "A context of {} tokens for {} needs {} of memory and {} is free: choose a shorter context, fewer tokens a micro-batch, or a smaller cache type.",
-            params.n_ctx,
+            "A context of {n_ctx} tokens for {} needs at least {} of memory and {} is free: choose a shorter context, fewer tokens a micro-batch, or a smaller cache type.",
             loaded.name(),
             gib(need),
             gib(free),
         ),
-    ))
+    )
 }
 
 /// More than any context needs: K and V of twice the model's width in f32 on every layer, logits of
@@ -53,7 +68,7 @@ fn bound(model: &Model, params: &sys::llama_context_params) -> u128 {
     let vocabulary = u128::from(model.vocabulary().len());
     let cache = n_ctx * u128::from(model.n_layer()) * 2 * (2 * width) * 4;
     let compute = tokens * (2 * vocabulary + 10 * width + 4 * n_ctx) * 4;
-    cache + compute
+    cache + compute + n_ctx * u128::from(CELL)
 }
 
 /// Bytes of the machine's own memory that the engine would allocate; `None` when it does not say.

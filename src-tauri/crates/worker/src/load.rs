@@ -48,7 +48,7 @@ fn name(path: &Path) -> String {
 /// what is asked of the page cache happens before.
 pub fn load(worker: &mut Worker, load: Load, request: u64) -> Result<Event, Stopped> {
     worker.unload();
-    let files = files::parts(&worker.from_start(&load.model.0));
+    let files = files::parts(&worker.resolve(&load.model.0));
     files::check(&files)?;
     let first = files
         .first()
@@ -110,7 +110,7 @@ pub fn load(worker: &mut Worker, load: Load, request: u64) -> Result<Event, Stop
 fn refused(path: &Path, lines: &[Line]) -> Stopped {
     let why = log::first_error(lines).unwrap_or_else(|| "it gave no reason".into());
     let why = why.trim_end_matches('.');
-    Stopped::because(
+    Stopped::by_engine(
         FailureCode::ModelRefused,
         format!("The engine refuses {}: {why}.", name(path)),
     )
@@ -170,6 +170,20 @@ pub fn check_same_load(loaded: &LoadedModel, settings: &Settings) -> Result<(), 
         "{} was loaded with other settings than this test asks for: load it again first.",
         loaded.name()
     )))
+}
+
+/// Refuses more tokens than the model has positions for.
+pub fn check_positions(loaded: &LoadedModel, tokens: u64) -> Result<(), Stopped> {
+    match loaded.model.position_limit() {
+        Some(limit) if tokens > u64::from(limit) => Err(Stopped::because(
+            FailureCode::ContextRefused,
+            format!(
+                "{} has positions for {limit} tokens and {tokens} were asked for: ask for fewer.",
+                loaded.name()
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The strategy may be set once in the life of a process; asked for again it must be the same.

@@ -24,6 +24,17 @@ pub struct Line {
     pub text: String,
 }
 
+#[cfg(test)]
+impl Line {
+    /// A line as the engine logs most of them.
+    pub fn info(text: &str) -> Self {
+        Self {
+            level: llama_cpp_sys_2::GGML_LOG_LEVEL_INFO,
+            text: text.to_owned(),
+        }
+    }
+}
+
 struct Log {
     /// A line whose end has not come yet.
     open: Option<Line>,

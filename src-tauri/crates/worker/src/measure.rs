@@ -104,6 +104,7 @@ fn check(loaded: &LoadedModel, test: &Measure) -> Result<(), Stopped> {
             "has no vocabulary, so there are no tokens to measure with",
         ));
     }
+    load::check_positions(loaded, test.spec.context())?;
     let ability = loaded.model.ability();
     if ability == Ability::Generates {
         return Ok(());
@@ -162,14 +163,14 @@ fn not_able(loaded: &LoadedModel, why: &str) -> Stopped {
 fn stopped(loaded: &LoadedModel, spec: TestSpec, error: DecodeError) -> Stopped {
     match error {
         DecodeError::Cancelled => Stopped::Cancelled,
-        DecodeError::NoRoom => Stopped::because(
+        DecodeError::NoRoom => Stopped::by_engine(
             FailureCode::ContextTooSmall,
             format!(
                 "The context is too small for {spec} on {}: the engine found no room for the next tokens.",
                 loaded.name()
             ),
         ),
-        DecodeError::Failed(number) => Stopped::because(
+        DecodeError::Failed(number) => Stopped::by_engine(
             FailureCode::DecodeFailed,
             format!(
                 "The engine could not compute {spec} on {} (its error {number}).",

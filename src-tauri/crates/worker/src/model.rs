@@ -82,6 +82,12 @@ impl Model {
         }
     }
 
+    /// Whether its memory has a cell for each token: not where recurrent state is all it keeps.
+    pub fn keeps_cells(&self) -> bool {
+        // SAFETY: as above.
+        !unsafe { sys::llama_model_is_recurrent(self.raw()) }
+    }
+
     /// Whether an encoder is all it has (T5's, for one): its batches go another way.
     pub fn is_encoder_alone(&self) -> bool {
         // SAFETY: as above.
@@ -94,6 +100,17 @@ impl Model {
     pub fn has_encoder(&self) -> bool {
         // SAFETY: as above.
         unsafe { sys::llama_model_has_encoder(self.raw()) }
+    }
+
+    /// The most tokens it has positions for, where it learned them one by one: the engine aborts at
+    /// the first one beyond.
+    pub fn position_limit(&self) -> Option<u32> {
+        // The architectures that need llama.cpp's `LLM_TENSOR_POS_EMBD`.
+        const LEARNED: [&str; 3] = ["gpt2", "starcoder", "bert"];
+        let architecture = self.meta("general.architecture")?;
+        LEARNED
+            .contains(&architecture.as_str())
+            .then(|| self.n_ctx_train())
     }
 
     /// A single value of the file's metadata, as text.
@@ -169,8 +186,9 @@ const WITHOUT_CACHE: [&str; 11] = [
 ];
 
 fn ability(architecture: &str, facts: &EncoderFacts) -> Ability {
-    // Pooling 0 is none; a model that pools was trained to give one vector, not the next token.
-    let pools = facts.pooling.as_deref().is_some_and(|kind| kind != "0");
+    // Mean, CLS, last, rank: a model that pools was trained to give one vector, not the next token.
+    // 0 is none, and files made by llama.cpp's own tests hold 2^32 - 1, unspecified.
+    let pools = matches!(facts.pooling.as_deref(), Some("1" | "2" | "3" | "4"));
     let sees_ahead = facts.causal.as_deref() == Some("false");
     if facts.encoder_alone || sees_ahead || pools || WITHOUT_CACHE.contains(&architecture) {
         Ability::Embeds
@@ -290,6 +308,7 @@ mod tests {
         };
         assert_eq!(of("llama", None, None), Ability::Generates);
         assert_eq!(of("qwen3", Some("true"), Some("0")), Ability::Generates);
+        assert_eq!(of("llama", None, Some("4294967295")), Ability::Generates);
         assert_eq!(of("bert", None, None), Ability::Embeds);
         assert_eq!(of("gemma-embedding", None, None), Ability::Embeds);
         assert_eq!(of("llama", Some("false"), None), Ability::Embeds);

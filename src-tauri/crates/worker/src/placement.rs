@@ -164,3 +164,147 @@ pub fn placement(
         buffers,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use BufferUse::{Compute, Kv, Model, Output, State};
+
+    // Lines of build 11434 with a context of 4,096 tokens, on the reference machine.
+    const SMOLLM2: &str = "\
+load_tensors:   CPU_Mapped model buffer size =    92.10 MiB
+llama_context: n_ctx                 = 4096
+llama_context: flash_attn            = auto
+llama_context:        CPU  output buffer size =     0.19 MiB
+llama_kv_cache:        CPU KV buffer size =    90.00 MiB
+resolve_fused_ops: Flash Attention enabled
+sched_reserve:        CPU compute buffer size =   106.77 MiB
+";
+    const GEMMA3: &str = "\
+load_tensors:   CPU_Mapped model buffer size =   235.16 MiB
+load_tensors:   CPU_REPACK model buffer size =    12.66 MiB
+llama_context: flash_attn            = auto
+llama_context:        CPU  output buffer size =     1.00 MiB
+llama_kv_cache_iswa: creating non-SWA KV cache, size = 4096 cells
+llama_kv_cache:        CPU KV buffer size =    12.00 MiB
+llama_kv_cache_iswa: creating     SWA KV cache, size = 1024 cells
+llama_kv_cache:        CPU KV buffer size =    15.00 MiB
+resolve_fused_ops: Flash Attention enabled
+sched_reserve:        CPU compute buffer size =   524.53 MiB
+";
+    const OFFLOADED: &str = "\
+load_tensors: offloading 9 repeating layers to GPU
+load_tensors: offloaded 10/33 layers to GPU
+load_tensors:   CPU_Mapped model buffer size =  3000.00 MiB
+load_tensors:      Vulkan0 model buffer size =  1200.50 MiB
+llama_context: flash_attn            = disabled
+llama_kv_cache:    Vulkan0 KV buffer size =   144.00 MiB
+llama_memory_recurrent:    Vulkan0 RS buffer size =     0.26 MiB
+";
+
+    fn told(log: &str) -> Told {
+        let lines: Vec<Line> = log.lines().map(Line::info).collect();
+        Told::read(&lines)
+    }
+
+    fn sizes(placement: &Placement) -> Vec<(&str, BufferUse, u64)> {
+        placement
+            .buffers
+            .iter()
+            .map(|buffer| (buffer.device.as_str(), buffer.holds, buffer.bytes))
+            .collect()
+    }
+
+    fn part(device: &str, model: u64, context: u64, compute: u64) -> Part {
+        Part {
+            device: device.into(),
+            host: true,
+            model,
+            context,
+            compute,
+        }
+    }
+
+    fn mib(count: f64) -> u64 {
+        (count * 1_048_576.0).round() as u64
+    }
+
+    #[test]
+    fn the_log_alone_tells_every_buffer_as_it_rounds_it() {
+        let placement = placement(&told(SMOLLM2), &[], 5, 4096, 49_152 * 4);
+        assert_eq!(
+            sizes(&placement),
+            [
+                ("CPU_Mapped", Model, mib(92.10)),
+                // 49,152 entries of 4 bytes, which the log rounds to 0.19 MiB.
+                ("CPU", Output, 196_608),
+                ("CPU", Kv, mib(90.0)),
+                ("CPU", Compute, mib(106.77)),
+            ]
+        );
+        assert_eq!((placement.context_ns, placement.n_ctx), (5, 4096));
+        assert_eq!(placement.flash_attention, Some(true), "auto came to on");
+        assert_eq!(
+            placement.offloaded_layers, None,
+            "a build without a GPU says nothing of it"
+        );
+    }
+
+    #[test]
+    fn the_breakdown_makes_the_sizes_exact() {
+        // The bytes that llama.cpp's own memory breakdown gives for this model and context.
+        let parts = [
+            part("CPU_REPACK", 13_271_040, 0, 0),
+            part("CPU_Mapped", 246_587_904, 0, 0),
+            part("CPU", 0, 28_311_552, 550_008_832),
+        ];
+        let placement = placement(&told(GEMMA3), &parts, 0, 4096, 262_144 * 4);
+        assert_eq!(
+            sizes(&placement),
+            [
+                ("CPU_REPACK", Model, 13_271_040),
+                ("CPU_Mapped", Model, 246_587_904),
+                ("CPU", Kv, 28_311_552),
+                ("CPU", Compute, 550_008_832),
+                ("CPU", Output, 1_048_576),
+            ]
+        );
+    }
+
+    #[test]
+    fn two_caches_of_one_name_are_added() {
+        assert_eq!(told(GEMMA3).bytes(Kv, "CPU"), Some(mib(27.0)));
+    }
+
+    #[test]
+    fn layers_on_a_gpu_and_recurrent_state_are_told_apart() {
+        let told = told(OFFLOADED);
+        let parts = [
+            part("CPU_Mapped", mib(3000.0), 0, 0),
+            part("Vulkan0", mib(1200.5), mib(144.26), 0),
+        ];
+        let placement = placement(&told, &parts, 0, 4096, 0);
+        assert_eq!(
+            (placement.offloaded_layers, placement.total_layers),
+            (Some(10), Some(33))
+        );
+        assert_eq!(placement.flash_attention, Some(false));
+        assert_eq!(
+            sizes(&placement)[2..],
+            [
+                ("Vulkan0", Kv, mib(144.26) - mib(0.26)),
+                ("Vulkan0", State, mib(0.26)),
+            ]
+        );
+    }
+
+    #[test]
+    fn lines_that_only_resemble_a_buffer_are_left_alone() {
+        let lines = "\
+~llama_context:        CPU compute buffer size is  106.7700 MiB, matches expectation of  106.7700 MiB
+llama_kv_cache: size =   90.00 MiB (  4096 cells,  30 layers,  1/1 seqs), K (f16):   45.00 MiB
+CPU buffer size = soon
+";
+        assert_eq!(told(lines), Told::default());
+    }
+}

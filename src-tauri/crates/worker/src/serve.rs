@@ -12,9 +12,9 @@ use crate::backend::Backend;
 use crate::context::Context;
 use crate::depth::DepthState;
 use crate::failure::Stopped;
-use crate::generate::Served;
 use crate::load::LoadedModel;
 use crate::placement::{Told, placement};
+use crate::served::Served;
 use crate::threads::ThreadPool;
 use crate::wire::{self, Message, Wire};
 use crate::{anchor, bandwidth, breakdown, foresee, generate, load, log, measure, os, settings};
@@ -63,7 +63,7 @@ impl Worker {
         loop {
             match self.wire.wait() {
                 Message::Serve(number, request) => {
-                    let event = self.answer(request, number);
+                    let event = self.answer(*request, number);
                     self.wire.say(&event);
                 }
                 Message::Unreadable(error) => self.wire.say(&Event::Failed(Failure {
@@ -132,7 +132,7 @@ impl Worker {
     }
 
     /// A path as the app meant it: relative ones start where the worker was started.
-    pub fn from_start(&self, path: &Path) -> PathBuf {
+    pub fn resolve(&self, path: &Path) -> PathBuf {
         match &self.started_in {
             Some(start) => start.join(path),
             None => path.to_path_buf(),
@@ -152,6 +152,7 @@ impl Worker {
         n_ctx: u32,
         request: u64,
     ) -> Result<Context, Stopped> {
+        self.set_numa(settings)?;
         let params = settings::context_params(settings, n_ctx, loaded.model.has_encoder())?;
         let threads = ThreadPool::new(settings, self.allowed_cpus.as_deref())?;
         foresee::check(loaded, &params)?;
@@ -161,7 +162,7 @@ impl Worker {
         let context_ns = start.elapsed().as_nanos() as u64;
         let context = context.ok_or_else(|| {
             let why = log::first_error(&lines).unwrap_or_else(|| "it gave no reason".into());
-            Stopped::because(
+            Stopped::by_engine(
                 FailureCode::ContextRefused,
                 format!(
                     "The engine refuses a context of {n_ctx} tokens for {}: {}.",

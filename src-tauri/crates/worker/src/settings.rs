@@ -27,6 +27,7 @@ pub struct ModelParams {
 impl ModelParams {
     /// The settings that shape loading.
     pub fn new(settings: &Settings) -> Result<Self, Stopped> {
+        check_fit(settings)?;
         let mut devices = devices(&settings.devices)?;
         let tensor_split = tensor_split(&settings.tensor_split)?;
         let (patterns, overrides) = overrides(settings)?;
@@ -165,6 +166,23 @@ pub fn priority(level: i32) -> Result<sys::ggml_sched_priority, Stopped> {
     } else {
         Err(unknown("prio", &level.to_string(), "-1, 0, 1, 2 or 3"))
     }
+}
+
+/// Fitting a model to a device's memory needs a device; without one there is nothing to fit.
+fn check_fit(settings: &Settings) -> Result<(), Stopped> {
+    use llama_cpp_2::LlamaBackendDeviceType::{Gpu, IntegratedGpu};
+    let fits = settings.fit_target != 0 || settings.fit_min_ctx != 0;
+    let has_gpu = || {
+        llama_cpp_2::list_llama_ggml_backend_devices()
+            .iter()
+            .any(|device| matches!(device.device_type, Gpu | IntegratedGpu))
+    };
+    if fits && has_gpu() {
+        return Err(Stopped::bad_setting(
+            "fit_target and fit_min_ctx are not honoured here: say how many layers go to the GPU (-ngl).",
+        ));
+    }
+    Ok(())
 }
 
 fn cache_type(setting: &str, name: &str) -> Result<sys::ggml_type, Stopped> {

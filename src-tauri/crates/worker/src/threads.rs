@@ -61,13 +61,13 @@ impl ThreadPool {
         params.poll = settings.poll;
         params.prio = priority;
         let (new, free) = functions().ok_or_else(|| {
-            Stopped::because(FailureCode::Internal, "The CPU variant has no thread pool.")
+            Stopped::by_engine(FailureCode::Internal, "The CPU variant has no thread pool.")
         })?;
         // SAFETY: the variant's own function with parameters of its own type.
         NonNull::new(unsafe { new(&raw mut params) })
             .map(|raw| Self { raw, free })
             .ok_or_else(|| {
-                Stopped::because(
+                Stopped::by_engine(
                     FailureCode::Internal,
                     format!("{threads} threads could not be made."),
                 )

@@ -23,7 +23,7 @@ pub fn is_cancelled(number: u64) -> bool {
 #[derive(Debug)]
 pub enum Message {
     /// A request to serve, and its number.
-    Serve(u64, Request),
+    Serve(u64, Box<Request>),
     /// Start the timed section.
     Go,
     /// No more repetitions.
@@ -115,7 +115,7 @@ fn read(sender: &Sender<Message>) {
             Ok(Request::Enough) => Message::Enough,
             Ok(request) => {
                 number += 1;
-                Message::Serve(number, request)
+                Message::Serve(number, Box::new(request))
             }
             Err(error) => Message::Unreadable(error.to_string()),
         };
