@@ -1,3 +1,7 @@
 //! `twospeed`: everything the window can do on data, without a screen.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    twospeed_cli::run(std::env::args_os())
+}

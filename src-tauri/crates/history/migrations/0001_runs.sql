@@ -61,13 +61,13 @@ CREATE TABLE run (
     last_level_cache_bytes INTEGER CHECK (last_level_cache_bytes > 0),
     app_version            TEXT,
     preset                 TEXT,
-    plan                   TEXT CHECK (json_valid(plan)),
+    plan                   TEXT CHECK (plan IS NULL OR json_valid(plan)),
     -- The process that measures; unknown for imported runs.
     owner_pid              INTEGER,
     owner_started          INTEGER,
     note                   TEXT,
     -- Fields of an import that this version does not know.
-    extra                  TEXT CHECK (json_valid(extra)),
+    extra                  TEXT CHECK (extra IS NULL OR json_valid(extra)),
     -- Deleted runs stay, so that deleting can be undone.
     deleted_at             TEXT
 ) STRICT;
@@ -127,7 +127,7 @@ CREATE TABLE test (
     ended_at              TEXT,
     failure_code          TEXT,
     message               TEXT,
-    log                   TEXT CHECK (json_valid(log)),
+    log                   TEXT CHECK (log IS NULL OR json_valid(log)),
 
     -- Who ran it.
     engine                INTEGER REFERENCES engine (id),
@@ -136,8 +136,8 @@ CREATE TABLE test (
     system_info           TEXT,
     worker_protocol       INTEGER,
     worker_variant_score  INTEGER,
-    worker_variants       TEXT CHECK (json_valid(worker_variants)),
-    worker_devices        TEXT CHECK (json_valid(worker_devices)),
+    worker_variants       TEXT CHECK (worker_variants IS NULL OR json_valid(worker_variants)),
+    worker_devices        TEXT CHECK (worker_devices IS NULL OR json_valid(worker_devices)),
 
     -- The model as the engine loaded it.
     model_type            TEXT,
@@ -158,18 +158,18 @@ CREATE TABLE test (
     offloaded_layers      INTEGER,
     total_layers          INTEGER,
     flash_attn_used       INTEGER CHECK (flash_attn_used IN (0, 1)),
-    buffers               TEXT CHECK (json_valid(buffers)),
+    buffers               TEXT CHECK (buffers IS NULL OR json_valid(buffers)),
 
     -- The machine around it.
     anchor_before_ns      INTEGER,
     anchor_after_ns       INTEGER,
-    state_before          TEXT CHECK (json_valid(state_before)),
-    state_after           TEXT CHECK (json_valid(state_after)),
+    state_before          TEXT CHECK (state_before IS NULL OR json_valid(state_before)),
+    state_after           TEXT CHECK (state_after IS NULL OR json_valid(state_after)),
     peak_rss_bytes        INTEGER,
-    warnings              TEXT CHECK (json_valid(warnings)),
+    warnings              TEXT CHECK (warnings IS NULL OR json_valid(warnings)),
 
     -- Fields of an import that this version does not know.
-    extra                 TEXT CHECK (json_valid(extra)),
+    extra                 TEXT CHECK (extra IS NULL OR json_valid(extra)),
 
     CHECK (n_prompt + n_gen > 0),
     CHECK (status <> 'running' OR ended_at IS NULL)

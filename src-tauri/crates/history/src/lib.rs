@@ -38,3 +38,8 @@ pub use run::{
     LatestFilter, ModelName, Origin, Run, RunFilter, RunOverview, RunStatus, Test, TestCounts,
     WholeRun,
 };
+
+#[cfg(test)]
+#[allow(dead_code)] // Each side of the crate uses some of it.
+#[path = "../tests/history/records.rs"]
+mod records;

@@ -34,7 +34,7 @@ impl Format for Json {
     }
 
     fn end(&mut self, out: &mut dyn Write, _: (&str, u32)) -> io::Result<()> {
-        write!(out, "{}]\n", if self.rows > 0 { "\n" } else { "" })
+        writeln!(out, "{}]", if self.rows > 0 { "\n" } else { "" })
     }
 }
 

@@ -1,6 +1,9 @@
 //! One row: a test with llama-bench's 42 fields.
 
+use twospeed_engine::protocol::Sample;
 use twospeed_engine::{Settings, TestSpec};
+use twospeed_measure::stats::spread;
+use twospeed_measure::{TestEnd, TestRecord};
 
 /// llama-bench's fields in its order.
 pub const FIELDS: [&str; 42] = [
@@ -114,6 +117,30 @@ impl Value {
 }
 
 impl Row {
+    /// The row of a test; `None` where it has no samples or no worker said what it loaded.
+    pub fn of(test: &TestRecord, end: &TestEnd, samples: &[Sample]) -> Option<Self> {
+        let worker = end.worker.as_ref()?;
+        let loaded = end.loaded.as_ref()?;
+        if samples.is_empty() {
+            return None;
+        }
+        Some(Self {
+            build_commit: worker.engine.build_commit.clone(),
+            build_number: worker.engine.build_number,
+            cpu_info: worker.cpu_info.clone(),
+            gpu_info: worker.gpu_info.clone(),
+            backends: worker.backends.clone(),
+            model_filename: test.model.path.0.to_string_lossy().into_owned(),
+            model_type: loaded.model_type.clone(),
+            model_size: loaded.model_size,
+            model_n_params: loaded.model_n_params,
+            settings: test.settings.clone(),
+            spec: test.spec,
+            test_time: test.started_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            samples_ns: samples.iter().map(|sample| sample.ns).collect(),
+        })
+    }
+
     /// Tokens per second of each repetition: 1e9 x tokens / ns.
     pub fn samples_ts(&self) -> Vec<f64> {
         let tokens = self.spec.tokens() as f64;
@@ -183,19 +210,12 @@ impl Row {
     }
 }
 
-/// Mean and, from two values on, the standard deviation with n - 1, in two passes.
+/// Mean and, from two values on, the standard deviation with n - 1.
 fn mean_and_deviation(values: &[f64]) -> (f64, Option<f64>) {
-    let n = values.len() as f64;
-    let mean = if values.is_empty() {
-        0.0
-    } else {
-        values.iter().sum::<f64>() / n
-    };
-    let deviation = (values.len() > 1).then(|| {
-        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        (squares / (n - 1.0)).sqrt()
-    });
-    (mean, deviation)
+    match spread(values) {
+        Some(spread) => (spread.mean, spread.standard_deviation),
+        None => (0.0, None),
+    }
 }
 
 /// A row from one of llama-bench's own JSON objects.

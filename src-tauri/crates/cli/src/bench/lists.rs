@@ -1,0 +1,150 @@
+//! llama-bench's lists: `512,1024`, `0-4096+1024`, `1-64*2`.
+
+use std::str::FromStr;
+
+/// A list or a range, given once; flags given several times are joined by the parser.
+#[derive(Debug, Clone, PartialEq)]
+pub struct List<T>(pub Vec<T>);
+
+/// Whole numbers, possibly by ranges; `-1` where the setting allows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Numbers(pub Vec<i64>);
+
+/// More values than anybody means; a typo such as `0-1000000` asks for them.
+const MOST: usize = 10_000;
+
+impl FromStr for Numbers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut numbers = Vec::new();
+        for part in text.split(',').filter(|part| !part.is_empty()) {
+            range(part, &mut numbers)?;
+        }
+        if numbers.is_empty() {
+            return Err("no number given".into());
+        }
+        Ok(Self(numbers))
+    }
+}
+
+/// `first`, `first-last`, `first-last+step` or `first-last*factor`.
+fn range(text: &str, numbers: &mut Vec<i64>) -> Result<(), String> {
+    let bad = || {
+        format!(
+            "\"{text}\" is no number and no range: write 512, 128-512, 0-4096+1024 or 1-64*2"
+        )
+    };
+    let number = |text: &str| text.parse::<i64>().map_err(|_| bad());
+    let negative = text.starts_with('-');
+    let body = if negative { &text[1..] } else { text };
+    let Some((first, rest)) = body.split_once('-') else {
+        numbers.push(number(text)?);
+        return Ok(());
+    };
+    let mut next = number(first)? * if negative { -1 } else { 1 };
+    let (last, step, multiply) = match rest.split_once(['+', '*']) {
+        Some((last, step)) => (number(last)?, number(step)?, rest.contains('*')),
+        None => (number(rest)?, 1, false),
+    };
+    while next <= last {
+        numbers.push(next);
+        if numbers.len() > MOST {
+            return Err(format!("\"{text}\" asks for more than {MOST} values"));
+        }
+        let following = if multiply {
+            next.checked_mul(step)
+        } else {
+            next.checked_add(step)
+        };
+        match following {
+            Some(following) if following > next => next = following,
+            _ => return Err(format!("\"{text}\" never reaches {last}: the step must lead upwards")),
+        }
+    }
+    Ok(())
+}
+
+impl<T: FromStr<Err = String>> FromStr for List<T> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.split(',').map(T::from_str).collect::<Result<_, _>>().map(List)
+    }
+}
+
+/// 0 or 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Flag(pub bool);
+
+impl FromStr for Flag {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "0" => Ok(Self(false)),
+            "1" => Ok(Self(true)),
+            other => Err(format!("\"{other}\" is neither 0 nor 1")),
+        }
+    }
+}
+
+/// `prompt,generate`: both timed as one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PromptGen {
+    /// Prompt tokens.
+    pub n_prompt: u32,
+    /// Generated tokens.
+    pub n_gen: u32,
+}
+
+impl FromStr for PromptGen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let pair = text.split_once(',').and_then(|(prompt, generate)| {
+            Some(Self {
+                n_prompt: prompt.parse().ok()?,
+                n_gen: generate.parse().ok()?,
+            })
+        });
+        pair.ok_or_else(|| format!("\"{text}\" is no pair of numbers: write 512,128"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(text: &str) -> Vec<i64> {
+        text.parse::<Numbers>().unwrap().0
+    }
+
+    #[test]
+    fn lists_and_ranges_are_read_as_llama_bench_reads_them() {
+        assert_eq!(numbers("512"), [512]);
+        assert_eq!(numbers("512,128"), [512, 128]);
+        assert_eq!(numbers("1-4"), [1, 2, 3, 4]);
+        assert_eq!(numbers("0-4096+1024"), [0, 1024, 2048, 3072, 4096]);
+        assert_eq!(numbers("1-9*2,100"), [1, 2, 4, 8, 100]);
+        assert_eq!(numbers("-1"), [-1]);
+        assert_eq!(numbers("-1-2"), [-1, 0, 1, 2]);
+    }
+
+    #[test]
+    fn a_range_that_never_ends_is_refused() {
+        assert!("0-8*2".parse::<Numbers>().is_err(), "0 x 2 stays 0");
+        assert!("1-8+0".parse::<Numbers>().is_err());
+        assert!("1-8*1".parse::<Numbers>().is_err());
+        assert!("0-100000000".parse::<Numbers>().is_err());
+        assert!("1-9223372036854775807*4000000000".parse::<Numbers>().is_err());
+    }
+
+    #[test]
+    fn what_is_no_number_is_named() {
+        let error = "51 2".parse::<Numbers>().unwrap_err();
+        assert!(error.contains("\"51 2\""), "{error}");
+        assert!("".parse::<Numbers>().is_err());
+        assert!("9223372036854775808".parse::<Numbers>().is_err());
+    }
+}

@@ -1,0 +1,232 @@
+//! `twospeed bench`: llama-bench's conventions and formats, with a history behind it.
+
+pub mod args;
+mod grid;
+mod lists;
+mod output;
+mod status;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use jiff::Timestamp;
+use twospeed_engine::Settings;
+use twospeed_engine::process::WorkerProcess;
+use twospeed_estimate::Bytes;
+use twospeed_history::History;
+use twospeed_measure::machine::Probe;
+use twospeed_measure::platform::{self, Host};
+use twospeed_measure::{Lease, Plan, PlannedTest, Progress, Recorder, RunEnd, RunOutcome, Stop, TestStatus};
+use twospeed_workbench::{
+    ReadSpeed, RunRequest, Subject, Unsaved, hold_lease, lease_place, measure_read_speed,
+    missing_sizes, needs, waiting_sentence,
+};
+
+use self::args::BenchArgs;
+use self::output::Output;
+use self::status::Status;
+use crate::context::Context;
+use crate::{Failure, words};
+
+/// What `-o` takes: llama-bench's formats and our own.
+pub const OUTPUTS: [&str; 6] = ["md", "json", "jsonl", "csv", "sql", "results"];
+/// What `-oe` takes.
+pub const OUTPUTS_ERR: [&str; 5] = ["md", "json", "jsonl", "csv", "sql"];
+
+/// Measures and prints.
+pub fn run(context: &Context, args: &BenchArgs) -> Result<(), Failure> {
+    if args.no_save && args.output == "results" {
+        return Err(Failure::Usage(
+            "-o results prints what the history keeps: leave out --no-save.".into(),
+        ));
+    }
+    let default_threads = twospeed_measure::platform::default_threads();
+    let tests = grid::tests(args, default_threads).map_err(Failure::Usage)?;
+    let subjects = subjects(context, &args.model)?;
+    let plan = Plan {
+        repetitions: args.repetitions,
+        warmup: !args.no_warmup,
+        delay_ms: u64::from(args.delay) * 1000,
+        ..Plan::new("bench", planned(&subjects, &tests, args.variant.as_deref()))
+    };
+    plan.check().map_err(|error| Failure::Usage(error.to_string()))?;
+    let headers: HashMap<_, _> = subjects
+        .iter()
+        .map(|subject| (subject.measured.fingerprint.clone(), subject.header.clone()))
+        .collect();
+    let needs = |test: &PlannedTest| needs(headers.get(&test.model.fingerprint)?, test);
+    let settings: Vec<&Settings> = plan.tests.iter().map(|test| &test.settings).collect();
+    let output = Mutex::new(Output::new(args, &settings, default_threads));
+    let outcome = context.block_on(measure(context, args, &plan, &needs, &output))?;
+    let mut output = output.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    output.end()?;
+    report(&outcome)
+}
+
+/// The models that were named, each read once.
+fn subjects(context: &Context, named: &[PathBuf]) -> Result<Vec<Subject>, Failure> {
+    context
+        .model_paths(named)?
+        .iter()
+        .map(|path| Subject::read(path).map_err(Failure::of))
+        .collect()
+}
+
+/// Every test of every model, models outermost.
+fn planned(
+    subjects: &[Subject],
+    tests: &[(Settings, twospeed_engine::TestSpec)],
+    variant: Option<&str>,
+) -> Vec<PlannedTest> {
+    subjects
+        .iter()
+        .flat_map(|subject| {
+            tests.iter().map(|(settings, spec)| PlannedTest {
+                model: subject.measured.clone(),
+                settings: settings.clone(),
+                spec: *spec,
+                variant: variant.map(str::to_owned),
+            })
+        })
+        .collect()
+}
+
+async fn measure(
+    context: &Context,
+    args: &BenchArgs,
+    plan: &Plan,
+    needs: &(dyn Fn(&PlannedTest) -> Option<u64> + Sync),
+    output: &Mutex<Output>,
+) -> Result<RunOutcome, Failure> {
+    let engine = WorkerProcess::find().map_err(Failure::of)?;
+    let history = match context.open_history().await {
+        Ok(history) => Some(history),
+        // Nothing is to be kept, so a data folder that cannot be used is no hindrance.
+        Err(_) if args.no_save => None,
+        Err(failure) => return Err(failure),
+    };
+    let unsaved = Unsaved::new(history.as_ref());
+    let recorder: &dyn Recorder = match &history {
+        Some(history) if !args.no_save => history,
+        _ => &unsaved,
+    };
+    let lease = hold_lease(&lease_place(), "bench", |holder| {
+        eprintln!("{}", waiting_sentence(holder.as_ref()));
+    })
+    .await
+    .map_err(Failure::of)?;
+
+    let stop = Stop::new();
+    let interrupt = tokio::spawn(stop_on_interrupt(stop.clone()));
+    let mut status = Status::new(args.progress, plan.tests.len());
+    let mut failed_output = None;
+    let mut progress = |step: Progress| {
+        status.tell(&step);
+        let mut output = output.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Err(failure) = output.tell(step) {
+            // Without a reader there is nobody to measure for.
+            failed_output.get_or_insert(failure);
+            stop.now();
+        }
+    };
+    let request = RunRequest {
+        plan,
+        engine: &engine,
+        recorder,
+        needs,
+        stop: &stop,
+    };
+    let outcome = twospeed_workbench::run(request, &lease, &mut progress)
+        .await
+        .map_err(Failure::of);
+    interrupt.abort();
+    status.end();
+    let outcome = outcome?;
+    if let Some(history) = history.as_ref().filter(|_| !args.no_save && outcome.end == RunEnd::Complete) {
+        know_read_speed(&engine, history, plan, &lease).await;
+    }
+    if args.output == "results"
+        && let Some(history) = &history
+    {
+        let mut out = std::io::stdout();
+        history
+            .export(&[outcome.run.id], Timestamp::now(), &mut out)
+            .await
+            .map_err(Failure::of)?;
+    }
+    if let Some(history) = &history {
+        history.close().await;
+    }
+    match failed_output {
+        Some(failure) => Err(failure),
+        None => Ok(outcome),
+    }
+}
+
+/// Measures the read speed at the models' sizes where it is not known here yet: the ceilings need
+/// it. After the tests, so that it disturbs none.
+async fn know_read_speed(engine: &WorkerProcess, history: &History, plan: &Plan, lease: &Lease) {
+    let machine = platform::machine();
+    let working_sets: Vec<Bytes> = plan
+        .tests
+        .iter()
+        .filter_map(|test| test.model.weight_bytes_per_token.map(Bytes))
+        .collect();
+    let measured = async {
+        let known = ReadSpeed::load(history, &machine).await.map_err(Failure::of)?;
+        let available = Host::new().state(None).memory_available_bytes;
+        let sizes = missing_sizes(&known, &working_sets, available);
+        let threads = platform::default_threads();
+        measure_read_speed(engine, history, &machine, lease, &sizes, threads)
+            .await
+            .map_err(Failure::of)
+    };
+    if let Err(failure) = measured.await {
+        // The tests stand without it; ceilings stay unknown.
+        eprintln!("The read speed was not measured: {}", failure.sentence().unwrap_or_default());
+    }
+}
+
+/// The first Ctrl-C stops the run and keeps what is done; a second one leaves at once.
+async fn stop_on_interrupt(stop: Stop) {
+    if tokio::signal::ctrl_c().await.is_ok() {
+        eprintln!("\nStopping: what is measured is kept.");
+        stop.now();
+    }
+    if tokio::signal::ctrl_c().await.is_ok() {
+        std::process::exit(130);
+    }
+}
+
+/// Warnings and failures after the table; an error when anything was not measured.
+fn report(outcome: &RunOutcome) -> Result<(), Failure> {
+    for test in &outcome.tests {
+        let name = format!("{} of {}", test.test.spec, output::short_name(&test.test.model));
+        for warning in &test.end.warnings {
+            eprintln!("{name}: {}", words::warning(warning));
+        }
+    }
+    match &outcome.end {
+        RunEnd::NotKept(error) => return Err(Failure::of(error)),
+        RunEnd::NoEngine { message, .. } => return Err(Failure::Failed(message.clone())),
+        RunEnd::Stopped => return Err(Failure::Failed("Stopped before every test was done.".into())),
+        RunEnd::Complete => {}
+    }
+    let undone = |position: u32| {
+        // A test that was run again with another CPU variant counts by its last try.
+        outcome
+            .tests
+            .iter()
+            .rfind(|test| test.test.position == position)
+            .is_some_and(|test| test.end.status != TestStatus::Done)
+    };
+    let positions: std::collections::BTreeSet<u32> =
+        outcome.tests.iter().map(|test| test.test.position).collect();
+    let failed = positions.iter().filter(|position| undone(**position)).count();
+    if failed > 0 {
+        eprintln!("{failed} of {} tests were not measured.", positions.len());
+        return Err(Failure::Said);
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! `twospeed inspect`: what is in a file.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use twospeed_estimate::Bytes;
+use twospeed_gguf::{Data, Kind, Model};
+use twospeed_library::display::{shown, shown_path};
+
+use crate::Failure;
+use crate::context::Context;
+
+/// Arguments of `inspect`.
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// Model file, or "builtin" for the built-in model
+    file: PathBuf,
+    /// All facts as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the facts of one file.
+pub fn run(context: &Context, args: &InspectArgs) -> Result<(), Failure> {
+    let path = context.model_path(&args.file)?;
+    let model = twospeed_gguf::read(&path).map_err(Failure::of)?;
+    model.check().map_err(Failure::of)?;
+    let mut out = std::io::stdout().lock();
+    let written = if args.json {
+        let mut facts = serde_json::to_value(&model).map_err(Failure::of)?;
+        facts["path"] = json!(path.to_string_lossy());
+        writeln!(out, "{facts:#}")
+    } else {
+        words(&mut out, &model)
+    };
+    written.map_err(|error| Failure::of_output(&error))
+}
+
+fn words(out: &mut dyn Write, model: &Model) -> std::io::Result<()> {
+    let unknown = || "unknown".to_owned();
+    let mut line = |name: &str, value: String| writeln!(out, "{name:<18} {value}");
+    line("file", shown_path(&model.path))?;
+    line("holds", kind(model.kind).into())?;
+    line("name", shown(&model.name))?;
+    line("architecture", model.architecture.as_deref().map_or_else(unknown, shown))?;
+    line("parameters", count(model.parameters))?;
+    if model.active_parameters != Some(model.parameters) {
+        line("active per token", model.active_parameters.map_or_else(unknown, count))?;
+    }
+    line("quantization", model.quantization.as_deref().map_or_else(unknown, shown))?;
+    line(
+        "bits per weight",
+        model.bits_per_weight.map_or_else(unknown, |bits| format!("{bits:.2}")),
+    )?;
+    for share in &model.types {
+        line(
+            "",
+            format!(
+                "{:<8} {:>4} tensors  {}",
+                share.tensor_type.name(),
+                share.tensors,
+                Bytes(share.bytes).decimal()
+            ),
+        )?;
+    }
+    line("layers", model.layers.map_or_else(unknown, |layers| layers.to_string()))?;
+    line(
+        "context length",
+        model.context_length.map_or_else(unknown, |tokens| format!("{tokens} tokens")),
+    )?;
+    line(
+        "size",
+        match model.data {
+            Data::Absent => format!(
+                "{} of header; the whole file has {}",
+                Bytes(model.header_bytes).decimal(),
+                Bytes(model.bytes_expected).decimal()
+            ),
+            Data::Complete | Data::Truncated => Bytes(model.file_bytes).decimal().to_string(),
+        },
+    )?;
+    if let Some(split) = &model.split {
+        line("split", format!("{} parts", split.parts))?;
+    }
+    for warning in &model.warnings {
+        line("note", shown(&warning.to_string()))?;
+    }
+    Ok(())
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Generates => "a model that generates text",
+        Kind::Embeds => "an embedding model: prefill only",
+        Kind::Diffusion => "a diffusion model: no decode speed",
+        Kind::Projector => "a projector for images or sound, used beside a model",
+        Kind::Adapter => "an adapter, used on top of a model",
+        Kind::Imatrix => "an importance matrix, used for quantizing",
+        Kind::Vocabulary => "a tokenizer without weights",
+        Kind::None => "no model",
+    }
+}
+
+/// `134.5 M`, `30.5 B`.
+pub fn count(parameters: u64) -> String {
+    let number = parameters as f64;
+    match parameters {
+        0..=999_999 => parameters.to_string(),
+        1_000_000..=999_949_999 => format!("{:.1} M", number / 1e6),
+        _ => format!("{:.1} B", number / 1e9),
+    }
+}

@@ -1,0 +1,109 @@
+//! `twospeed models`: the models of a folder.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use twospeed_estimate::Bytes;
+use twospeed_library::display::{shown, shown_path};
+use twospeed_library::{Item, Limits, Scan, arrange, known_places, scan};
+
+use super::inspect::count;
+use crate::Failure;
+use crate::context::Context;
+use crate::table::Table;
+
+/// Arguments of `models`.
+#[derive(Debug, Args)]
+pub struct ModelsArgs {
+    /// Folders to look through [default: where other programs keep their models]
+    folders: Vec<PathBuf>,
+    /// All facts as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists models, what goes with them, and files that cannot be read.
+pub fn run(context: &Context, args: &ModelsArgs) -> Result<(), Failure> {
+    let folders = if args.folders.is_empty() {
+        let mut folders = known_places(&context.home()?, |name| std::env::var_os(name));
+        folders.retain(|folder| folder.is_dir());
+        folders
+    } else {
+        args.folders.clone()
+    };
+    let found = scan(&folders, Limits::default(), &[], &|| true, &mut |_| {});
+    for note in &found.notes {
+        eprintln!("{note}");
+    }
+    let mut out = std::io::stdout().lock();
+    let written = if args.json {
+        let items: Vec<_> = found.items.iter().map(item).collect();
+        writeln!(out, "{:#}", json!(items))
+    } else {
+        words(&mut out, &found)
+    };
+    written.map_err(|error| Failure::of_output(&error))?;
+    match found.notes.first() {
+        Some(_) if found.items.is_empty() && args.folders.len() == found.notes.len() => {
+            Err(Failure::Said)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn item(item: &Item) -> serde_json::Value {
+    let mut facts = match item.model() {
+        Some(model) => json!(model),
+        None => json!({}),
+    };
+    facts["path"] = json!(item.path.to_string_lossy());
+    facts["label"] = json!(item.label);
+    facts["problem"] = json!(item.hindrance());
+    facts
+}
+
+fn words(out: &mut dyn Write, found: &Scan) -> std::io::Result<()> {
+    let shelf = arrange(&found.items);
+    if found.items.is_empty() {
+        return writeln!(out, "No GGUF file found. Name a folder: twospeed models FOLDER");
+    }
+    for group in &shelf.groups {
+        let active = match group.active_parameters {
+            Some(active) if active != group.parameters => {
+                format!(", {} active per token", count(active))
+            }
+            _ => String::new(),
+        };
+        writeln!(out, "{} ({} parameters{active})", group.name, count(group.parameters))?;
+        let mut table = Table::new(&["  quantization", ">size", "file"]);
+        for member in &group.members {
+            let item = &found.items[*member];
+            let label = item.model().and_then(|model| model.quantization.clone());
+            let mut place = shown_path(&item.path);
+            if let Some(problem) = item.hindrance() {
+                place = format!("{place}  ({problem})");
+            }
+            table.row(vec![
+                format!("  {}", label.as_deref().map_or_else(|| "unknown".into(), shown)),
+                Bytes(item.bytes()).decimal().to_string(),
+                place,
+            ]);
+        }
+        table.write(out)?;
+        writeln!(out)?;
+    }
+    for (heading, list) in [("Beside models", &shelf.helpers), ("Not usable", &shelf.broken)] {
+        if list.is_empty() {
+            continue;
+        }
+        writeln!(out, "{heading}")?;
+        for index in list {
+            let item = &found.items[*index];
+            writeln!(out, "  {}", item.hindrance().unwrap_or_else(|| shown_path(&item.path)))?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! `twospeed runs`: what was measured.
+
+use std::io::Write;
+
+use clap::Args;
+use jiff::tz::TimeZone;
+use twospeed_history::{RunFilter, RunOverview, RunStatus};
+use twospeed_library::display::{shortened, shown};
+
+use crate::Failure;
+use crate::context::Context;
+use crate::table::Table;
+
+/// Arguments of `runs`.
+#[derive(Debug, Args)]
+pub struct RunsArgs {
+    /// Everything as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists runs, newest first.
+pub fn run(context: &Context, args: &RunsArgs) -> Result<(), Failure> {
+    let runs = context.block_on(async {
+        let history = context.open_history().await?;
+        history.runs(&RunFilter::default()).await.map_err(Failure::of)
+    })?;
+    let mut out = std::io::stdout().lock();
+    let written = if args.json {
+        serde_json::to_string_pretty(&runs)
+            .map_err(std::io::Error::other)
+            .and_then(|text| writeln!(out, "{text}"))
+    } else {
+        words(&mut out, &runs)
+    };
+    written.map_err(|error| Failure::of_output(&error))
+}
+
+fn words(out: &mut dyn Write, runs: &[RunOverview]) -> std::io::Result<()> {
+    if runs.is_empty() {
+        return writeln!(out, "Nothing was measured yet. Begin with: twospeed bench -m builtin");
+    }
+    let zone = TimeZone::system();
+    let mut table = Table::new(&["run", "started", "models", ">tests", ">samples", "state"]);
+    for overview in runs {
+        let models: Vec<_> = overview
+            .models
+            .iter()
+            .map(|model| match &model.quantization {
+                Some(quantization) => format!("{} {quantization}", model.name),
+                None => model.name.clone(),
+            })
+            .collect();
+        let started = overview.run.started_at.to_zoned_datetime(zone.clone());
+        table.row(vec![
+            tail(&overview.run.id.to_string()),
+            started.strftime("%Y-%m-%d %H:%M").to_string(),
+            shortened(&shown(&models.join(", ")), 60),
+            format!("{}/{}", overview.tests.done, overview.tests.total()),
+            overview.samples.to_string(),
+            state(overview),
+        ]);
+    }
+    table.write(out)
+}
+
+/// The end of an id: ids of one minute begin alike.
+fn tail(id: &str) -> String {
+    id.rsplit('-').next().unwrap_or(id).to_owned()
+}
+
+fn state(overview: &RunOverview) -> String {
+    let state = match overview.run.status {
+        RunStatus::Running => "running",
+        RunStatus::Complete if overview.tests.done == overview.tests.total() => "complete",
+        RunStatus::Complete => "complete, with failures",
+        RunStatus::Stopped => "stopped",
+        RunStatus::Interrupted => "cut off",
+    };
+    state.to_owned()
+}

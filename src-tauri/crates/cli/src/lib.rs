@@ -1,0 +1,103 @@
+//! `twospeed`: everything the window can do on data, without a screen.
+//!
+//! Data goes to standard output, words and progress to standard error. Exit codes: 0, 1 (failed),
+//! 2 (usage). Every failure is one sentence that names the thing and says what to do.
+
+mod bench;
+mod commands;
+mod context;
+mod failure;
+mod flags;
+mod table;
+mod words;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use failure::Failure;
+
+/// Both speeds of a local language model: prefill (reading the prompt) and decode (writing the answer).
+#[derive(Debug, Parser)]
+#[command(name = "twospeed", version, about, max_term_width = 100)]
+struct Cli {
+    /// Folder that holds the history and the built-in model
+    #[arg(long, global = true, value_name = "FOLDER", env = "TWOSPEED_DATA_DIR")]
+    data_dir: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the models of a folder
+    Models(commands::models::ModelsArgs),
+    /// Say what is in a model file
+    Inspect(commands::inspect::InspectArgs),
+    /// Say what theory allows: memory and the decode ceiling
+    Estimate(commands::estimate::EstimateArgs),
+    /// Measure prefill and decode by llama-bench's conventions
+    Bench(Box<bench::args::BenchArgs>),
+    /// List what was measured
+    Runs(commands::runs::RunsArgs),
+    /// Write results in one of llama-bench's formats, or whole
+    Export(commands::export::ExportArgs),
+    /// Take in results that `export -o results` wrote
+    Import(commands::import::ImportArgs),
+    /// Draw a figure
+    Chart(commands::chart::ChartArgs),
+    /// Measure how fast this machine reads its memory
+    Calibrate(commands::calibrate::CalibrateArgs),
+    /// Answer one prompt, each part timed
+    Generate(commands::generate::GenerateArgs),
+    /// The process that runs the engine: started by Twospeed itself
+    #[command(hide = true)]
+    Worker {
+        /// Handed on
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+}
+
+/// Runs the command line with `arguments` (the program's name first).
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(flags::with_long_names(arguments)) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are answers, not errors; clap knows which stream each belongs to.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    if let Command::Worker { arguments } = cli.command {
+        return twospeed_worker::main(arguments);
+    }
+    match dispatch(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(sentence) = failure.sentence() {
+                eprintln!("{sentence}");
+            }
+            failure.exit_code()
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> Result<(), Failure> {
+    let context = context::Context::new(cli.data_dir);
+    match cli.command {
+        Command::Models(args) => commands::models::run(&context, &args),
+        Command::Inspect(args) => commands::inspect::run(&context, &args),
+        Command::Estimate(args) => commands::estimate::run(&context, &args),
+        Command::Bench(args) => bench::run(&context, &args),
+        Command::Runs(args) => commands::runs::run(&context, &args),
+        Command::Export(args) => commands::export::run(&context, &args),
+        Command::Import(args) => commands::import::run(&context, &args),
+        Command::Chart(args) => commands::chart::run(&context, &args),
+        Command::Calibrate(args) => commands::calibrate::run(&context, &args),
+        Command::Generate(args) => commands::generate::run(&context, &args),
+        Command::Worker { .. } => unreachable!("BUG: the worker was started before"),
+    }
+}

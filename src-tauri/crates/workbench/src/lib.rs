@@ -1,0 +1,20 @@
+//! What both faces do, the command line and the window: find the data folder, prepare a model for
+//! measuring, run a plan with the real engine under the machine's lease, know the machine's read
+//! speed, and draw figures from the history.
+//!
+//! Each of these is a few calls of the crates below; they stand here so that neither face does
+//! them in its own way.
+
+mod data_folder;
+mod problem;
+mod read_speed;
+mod run;
+mod speeds;
+mod subject;
+
+pub use data_folder::{DataFolder, NoHome};
+pub use problem::Problem;
+pub use read_speed::{ReadSpeed, all_sizes, measure_read_speed, missing_sizes};
+pub use run::{RunRequest, Unsaved, hold_lease, lease_place, run, waiting_sentence};
+pub use speeds::{SpeedsOptions, speeds};
+pub use subject::{BUILTIN, Subject, needs};

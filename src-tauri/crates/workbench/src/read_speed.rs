@@ -1,0 +1,180 @@
+//! How fast this machine reads memory: measured in the worker, kept in the history.
+
+use jiff::Timestamp;
+use twospeed_engine::protocol::{Event, ReadBandwidth, Request};
+use twospeed_engine::{Engine, Incoming, Start};
+use twospeed_estimate::{Bandwidth, BandwidthReading, Bytes, BytesPerSecond};
+use twospeed_history::{History, HistoryError, ReadReading};
+use twospeed_measure::Lease;
+use twospeed_measure::machine::Machine;
+use twospeed_measure::model::MeasuredModel;
+
+use crate::Problem;
+
+/// Time for each buffer size: long enough for many passes, short enough that nobody waits.
+const DURATION_NS: u64 = 500_000_000;
+
+/// A buffer that no cache holds: this many times the last-level cache, within these bounds.
+const BEYOND: u64 = 4;
+const LEAST_BEYOND: u64 = 512 << 20;
+const MOST_BEYOND: u64 = 4 << 30;
+
+/// Sizes nearer to each other than this are one.
+const SAME_SIZE: f64 = 1.1;
+
+/// What is known of a machine's read speed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadSpeed {
+    machine: Machine,
+    readings: Vec<ReadReading>,
+}
+
+impl ReadSpeed {
+    /// What the history has of this machine, the newest reading of each size.
+    pub async fn load(history: &History, machine: &Machine) -> Result<Self, HistoryError> {
+        Ok(Self {
+            machine: machine.clone(),
+            readings: history.read_speeds(&machine.id).await?,
+        })
+    }
+
+    /// The bandwidth that stands for reading `working_set` bytes once per token; `None` when it was
+    /// never measured here.
+    pub fn for_working_set(&self, working_set: Bytes) -> Option<Bandwidth> {
+        let readings: Vec<_> = self
+            .readings
+            .iter()
+            .map(|reading| BandwidthReading {
+                buffer: Bytes(reading.buffer_bytes),
+                rate: BytesPerSecond(reading.bytes_per_second as u64),
+            })
+            .collect();
+        let cache = self.machine.last_level_cache_bytes.map(Bytes);
+        Bandwidth::measured(&readings, working_set, cache)
+    }
+
+    /// What decode of a model cannot exceed on a machine: read speed / weights read for a token.
+    ///
+    /// `None` on any other machine than the one that was measured, and for a model whose weights
+    /// per token are not known.
+    pub fn decode_ceiling(&self, machine: &Machine, model: &MeasuredModel) -> Option<f64> {
+        if machine.id != self.machine.id {
+            return None;
+        }
+        let weights = Bytes(model.weight_bytes_per_token?);
+        let bandwidth = self.for_working_set(weights)?;
+        Some(bandwidth.rate.reads_of(weights)?.0)
+    }
+
+    /// Where the ceilings come from, a statement; `None` when nothing was measured.
+    pub fn source(&self) -> Option<String> {
+        let beyond = self.beyond()?;
+        Some(format!(
+            "Ceiling: weights of a token read at the speed measured here, {:.1} GB/s from memory.",
+            beyond.bytes_per_second / 1e9
+        ))
+    }
+
+    /// The reading at the largest buffer.
+    pub fn beyond(&self) -> Option<&ReadReading> {
+        self.readings.iter().max_by_key(|reading| reading.buffer_bytes)
+    }
+
+    /// Every reading, by size.
+    pub fn readings(&self) -> &[ReadReading] {
+        &self.readings
+    }
+}
+
+/// Buffer sizes to read that are not known yet: one for each working set, and one far beyond the
+/// last-level cache.
+pub fn missing_sizes(known: &ReadSpeed, working_sets: &[Bytes], available: Option<u64>) -> Vec<u64> {
+    let beyond = beyond_the_cache(&known.machine, available);
+    let mut have: Vec<u64> = known.readings.iter().map(|reading| reading.buffer_bytes).collect();
+    let mut missing = Vec::new();
+    let sets = working_sets.iter().map(|set| set.0.min(beyond));
+    for size in sets.chain([beyond]).filter(|size| *size > 0) {
+        if !have.iter().any(|other| alike(*other, size)) {
+            have.push(size);
+            missing.push(size);
+        }
+    }
+    missing
+}
+
+/// Every size that is known, to read them anew, and the one far beyond the last-level cache.
+pub fn all_sizes(known: &ReadSpeed, available: Option<u64>) -> Vec<u64> {
+    let beyond = beyond_the_cache(&known.machine, available);
+    let mut sizes: Vec<u64> = known.readings.iter().map(|reading| reading.buffer_bytes).collect();
+    if !sizes.iter().any(|size| alike(*size, beyond)) {
+        sizes.push(beyond);
+    }
+    sizes
+}
+
+/// A buffer that no cache holds, within the memory there is.
+fn beyond_the_cache(machine: &Machine, available: Option<u64>) -> u64 {
+    let cache = machine.last_level_cache_bytes.unwrap_or(0);
+    let room = available.map_or(MOST_BEYOND, |bytes| bytes / 2);
+    cache
+        .saturating_mul(BEYOND)
+        .clamp(LEAST_BEYOND, MOST_BEYOND)
+        .min(room)
+}
+
+fn alike(a: u64, b: u64) -> bool {
+    let (small, large) = (a.min(b).max(1), a.max(b));
+    large as f64 / small as f64 <= SAME_SIZE
+}
+
+/// Reads buffers of these sizes with all allowed cores, in a worker, and keeps what it finds.
+///
+/// Errors: the worker's end or failure as a sentence; the history's.
+pub async fn measure_read_speed(
+    engine: &dyn Engine,
+    history: &History,
+    machine: &Machine,
+    _lease: &Lease,
+    sizes: &[u64],
+    threads: u32,
+) -> Result<(), Problem> {
+    if sizes.is_empty() {
+        return Ok(());
+    }
+    let mut session = engine
+        .start(&Start::default())
+        .await
+        .map_err(|error| Problem::new(error.code(), &error))?;
+    let request = Request::ReadBandwidth(ReadBandwidth {
+        buffer_bytes: sizes.to_vec(),
+        n_threads: threads,
+        duration_ns: DURATION_NS,
+    });
+    session
+        .send(request)
+        .map_err(|error| Problem::new("engine", error))?;
+    let readings = loop {
+        match session.next().await {
+            Incoming::Event(Event::Bandwidth { readings }) => break readings,
+            Incoming::Event(Event::Failed(failure)) => {
+                return Err(Problem::new("read_speed_failed", failure.message));
+            }
+            Incoming::Event(_) => {}
+            Incoming::Ended(end) => return Err(Problem::new(end.code(), end.sentence(None))),
+        }
+    };
+    session.stop().await;
+    let kept: Vec<_> = readings
+        .iter()
+        .map(|reading| ReadReading {
+            buffer_bytes: reading.buffer_bytes,
+            bytes_per_second: reading.bytes_per_second,
+            threads,
+            at: Timestamp::now(),
+        })
+        .collect();
+    history
+        .keep_read_speeds(machine, &kept)
+        .await
+        .map_err(|error| Problem::new("not_stored", error))
+}

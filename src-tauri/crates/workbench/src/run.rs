@@ -1,0 +1,159 @@
+//! A plan run with the real engine, under the machine's lease.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use twospeed_engine::Engine;
+use twospeed_engine::protocol::EngineBuild;
+use twospeed_history::History;
+use twospeed_measure::lease::{self, Holder};
+use twospeed_measure::machine::Machine;
+use twospeed_measure::platform::{self, Host};
+use twospeed_measure::{
+    Bench, InMemory, Lease, Plan, PlannedTest, Progress, Recorder, RecorderError, RunOutcome,
+    RunRecord, SampleRecord, Stop, TestEnd, TestRecord,
+};
+use uuid::Uuid;
+
+use crate::Problem;
+
+/// What is to be run, with what.
+pub struct RunRequest<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// Runs the models.
+    pub engine: &'a dyn Engine,
+    /// Keeps what happens.
+    pub recorder: &'a dyn Recorder,
+    /// Bytes of memory a test needs at least; `None` = unknown.
+    pub needs: &'a (dyn Fn(&PlannedTest) -> Option<u64> + Sync),
+    /// Stops it.
+    pub stop: &'a Stop,
+}
+
+/// Runs a plan to its end.
+///
+/// Errors: `plan_impossible` before anything is started.
+pub async fn run(
+    request: RunRequest<'_>,
+    lease: &Lease,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<RunOutcome, Problem> {
+    let machine = platform::machine();
+    let bench = Bench {
+        engine: request.engine,
+        recorder: request.recorder,
+        machine: &machine,
+        app_version: env!("CARGO_PKG_VERSION"),
+        needs: request.needs,
+        lease,
+    };
+    bench
+        .run(request.plan, &mut Host::new(), request.stop, progress)
+        .await
+        .map_err(|error| Problem::new("plan_impossible", error))
+}
+
+/// Waits for the right to measure on this machine; `waiting` is told who has it.
+///
+/// Errors: the lease's own codes.
+pub async fn hold_lease(
+    place: &Path,
+    what: &str,
+    waiting: impl FnOnce(Option<Holder>),
+) -> Result<Lease, Problem> {
+    Lease::acquire(place, what, Timestamp::now, waiting)
+        .await
+        .map_err(|error| Problem::new(error.code(), &error))
+}
+
+/// Who is waited for, in a sentence.
+pub fn waiting_sentence(holder: Option<&Holder>) -> String {
+    match holder {
+        Some(holder) => format!(
+            "Another measurement runs on this machine ({}, process {}, for {} s): this one waits until it ends.",
+            holder.what,
+            holder.pid,
+            Timestamp::now().duration_since(holder.since).as_secs().max(0)
+        ),
+        None => "Another measurement runs on this machine: this one waits until it ends.".to_owned(),
+    }
+}
+
+/// Where the lease of this machine is.
+pub fn lease_place() -> std::path::PathBuf {
+    lease::place()
+}
+
+/// Keeps nothing but what outlives a run on purpose: CPU variants that died are remembered even
+/// when results are not.
+pub struct Unsaved<'a> {
+    memory: InMemory,
+    history: Option<&'a History>,
+}
+
+impl<'a> Unsaved<'a> {
+    /// With the history to remember dead variants in, where there is one.
+    pub fn new(history: Option<&'a History>) -> Self {
+        Self {
+            memory: InMemory::default(),
+            history: history.filter(|history| !history.is_read_only()),
+        }
+    }
+
+    fn remembering(&self) -> &dyn Recorder {
+        match self.history {
+            Some(history) => history,
+            None => &self.memory,
+        }
+    }
+}
+
+#[async_trait]
+impl Recorder for Unsaved<'_> {
+    async fn run_started(&self, run: &RunRecord) -> Result<(), RecorderError> {
+        self.memory.run_started(run).await
+    }
+
+    async fn test_started(&self, test: &TestRecord) -> Result<(), RecorderError> {
+        self.memory.test_started(test).await
+    }
+
+    async fn sample(&self, sample: &SampleRecord) -> Result<(), RecorderError> {
+        self.memory.sample(sample).await
+    }
+
+    async fn test_ended(&self, end: &TestEnd) -> Result<(), RecorderError> {
+        self.memory.test_ended(end).await
+    }
+
+    async fn run_ended(
+        &self,
+        run: Uuid,
+        at: Timestamp,
+        complete: bool,
+    ) -> Result<(), RecorderError> {
+        self.memory.run_ended(run, at, complete).await
+    }
+
+    async fn variants_set_aside(
+        &self,
+        machine: &Machine,
+        engine: &EngineBuild,
+    ) -> Result<Vec<String>, RecorderError> {
+        self.remembering().variants_set_aside(machine, engine).await
+    }
+
+    async fn set_variant_aside(
+        &self,
+        machine: &Machine,
+        engine: &EngineBuild,
+        variant: &str,
+        reason: &str,
+    ) -> Result<(), RecorderError> {
+        self.remembering()
+            .set_variant_aside(machine, engine, variant, reason)
+            .await
+    }
+}
