@@ -1,6 +1,6 @@
 //! What llama.cpp build 11434 really allocated (`tests/data/archs/allocations.csv`: 26
 //! architectures, 6 settings each), held against the closed forms.
-#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests are not seen as tests
+#![allow(clippy::unwrap_used, clippy::panic)] // as in any test
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

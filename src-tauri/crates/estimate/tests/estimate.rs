@@ -1,5 +1,5 @@
 //! The whole answer, as `estimate --json` prints it.
-#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests are not seen as tests
+#![allow(clippy::unwrap_used, clippy::panic)] // as in any test
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

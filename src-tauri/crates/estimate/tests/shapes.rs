@@ -1,6 +1,6 @@
 //! What llama.cpp build 11434 allocates for made-up models of every architecture
 //! (`tests/data/archs/shapes.jsonl`), held against the closed forms.
-#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests are not seen as tests
+#![allow(clippy::unwrap_used, clippy::panic)] // as in any test
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
