@@ -101,19 +101,7 @@ pub(crate) fn engine_limit(metadata: &Metadata) -> Result<(), Limit> {
     if let Some(next) = key("nextn_predict_layers").filter(|next| *next > layers) {
         return Err(Limit::LayersAhead { next, layers });
     }
-    let experts = key("expert_count").unwrap_or(0);
-    if experts > MAX_EXPERTS {
-        return Err(Limit::Experts(experts));
-    }
-    let used = metadata
-        .per_layer_u64("expert_used_count")
-        .and_then(|used| used.into_iter().max())
-        .unwrap_or(0);
-    // Files of dense models may say "one expert"; the engine then ignores both numbers in some
-    // architectures and aborts in others, so only what always aborts is refused.
-    if used > experts || (experts > 1 && used == 0) {
-        return Err(Limit::ExpertsUsed { used, experts });
-    }
+    check_experts(metadata)?;
     let scaling = metadata.str(&metadata.arch_key("rope.scaling.type"));
     if let Some(scaling) = scaling.filter(|name| !ROPE_SCALINGS.contains(&name.as_ref())) {
         return Err(Limit::RopeScaling(quoted(scaling.as_bytes())));
@@ -132,6 +120,48 @@ pub(crate) fn engine_limit(metadata: &Metadata) -> Result<(), Limit> {
                 expected: tokens,
             });
         }
+    }
+    Ok(())
+}
+
+/// The engine asserts each of these when it reads the header.
+fn check_experts(metadata: &Metadata) -> Result<(), Limit> {
+    let key = |suffix: &str| metadata.arch_u64(suffix).unwrap_or(0);
+    let experts = key("expert_count");
+    if experts > MAX_EXPERTS {
+        return Err(Limit::Experts(experts));
+    }
+    let used = metadata.per_layer_u64("expert_used_count");
+    let used = used.and_then(|used| used.into_iter().max()).unwrap_or(0);
+    let fits = match experts {
+        // The dense ones of this family declare one expert; the engine forgets both numbers.
+        0 | 1
+            if matches!(
+                metadata.architecture(),
+                Some("hunyuan_vl" | "hunyuan-dense")
+            ) =>
+        {
+            true
+        }
+        0 => used == 0,
+        _ => (1..=experts).contains(&used),
+    };
+    if !fits {
+        return Err(Limit::ExpertsUsed { used, experts });
+    }
+    let (groups, groups_used) = (key("expert_group_count"), key("expert_group_used_count"));
+    let divides = experts.checked_rem(groups) == Some(0) && (1..groups).contains(&groups_used);
+    let groups_fit = match groups {
+        0 => true,
+        1 => experts > 1,
+        _ => groups < experts && divides,
+    };
+    if !groups_fit {
+        return Err(Limit::ExpertGroups {
+            groups,
+            groups_used,
+            experts,
+        });
     }
     Ok(())
 }
@@ -200,6 +230,16 @@ mod tests {
             used(10)
         );
         assert_eq!(limit("qwen3moe.expert_used_count", 0u32), used(0));
+        let groups = |groups, groups_used| {
+            Some(Limit::ExpertGroups {
+                groups,
+                groups_used,
+                experts: 8,
+            })
+        };
+        assert_eq!(limit("qwen3moe.expert_group_count", 1u32), None);
+        assert_eq!(limit("qwen3moe.expert_group_count", 8u32), groups(8, 0));
+        assert_eq!(limit("qwen3moe.expert_group_count", 4u32), groups(4, 0));
         let scaling = Limit::RopeScaling("\"cubic\"".into());
         assert_eq!(limit("qwen3moe.rope.scaling.type", "cubic"), Some(scaling));
         assert_eq!(limit("qwen3moe.rope.scaling.type", "yarn"), None);

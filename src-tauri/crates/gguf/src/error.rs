@@ -366,6 +366,16 @@ pub enum Limit {
         /// `expert_count`.
         experts: u64,
     },
+    /// Experts that do not fall into their groups.
+    #[error("it declares {experts} experts in {groups} groups, of which {groups_used} are used")]
+    ExpertGroups {
+        /// `expert_group_count`.
+        groups: u64,
+        /// `expert_group_used_count`.
+        groups_used: u64,
+        /// `expert_count`.
+        experts: u64,
+    },
     /// An unknown way of stretching the context.
     #[error("its rope.scaling.type {0} is not known")]
     RopeScaling(String),

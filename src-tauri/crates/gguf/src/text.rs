@@ -34,8 +34,11 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
     format!("\"{}\"", one_line(&lossy(bytes)))
 }
 
-/// A path for a sentence: whole, but on one line.
+/// A path for a sentence: whole, but on one line; an empty one as "".
 pub(crate) fn shown(path: &Path) -> String {
+    if path.as_os_str().is_empty() {
+        return "\"\"".to_owned();
+    }
     path.to_string_lossy()
         .chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
@@ -58,6 +61,7 @@ mod tests {
     fn control_characters_cannot_leave_the_line() {
         assert_eq!(one_line("a\u{1b}[2J\nb"), "a\u{fffd}[2J\u{fffd}b");
         assert_eq!(quoted(b"\xff.key"), "\"\u{fffd}.key\"");
+        assert_eq!(shown(Path::new("")), "\"\"");
         assert_eq!(shown(Path::new("a\nb.gguf")), "a\u{fffd}b.gguf");
     }
 }
