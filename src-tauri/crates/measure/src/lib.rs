@@ -1,7 +1,49 @@
 //! Plan, samples, summary: measuring and judging.
 //!
-//! [`run`] measures and only measures; [`stats`] and [`judge`] are pure functions of what it found;
-//! words and colours belong to the faces.
+//! - [`Plan`] says what is to be measured; [`threads`] and [`platform`] find the default threads.
+//! - [`Bench::run`] measures and only measures: it asks an engine, and hands each sample to a
+//!   [`Recorder`] when it is made. It needs the machine's [`Lease`].
+//! - [`stats`] and [`judge`] are pure functions of what was found; words and colours belong to the
+//!   faces.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! use twospeed_engine::{Settings, fake::FakeEngine};
+//! use twospeed_measure::lease::{self, Lease};
+//! use twospeed_measure::model::MeasuredModel;
+//! use twospeed_measure::plan::{Plan, QUICK};
+//! use twospeed_measure::{Bench, InMemory, Stop, platform, summary};
+//! # use twospeed_engine::settings::ModelPath;
+//! # let model = MeasuredModel {
+//! #     fingerprint: "a".into(), path: ModelPath("a.gguf".into()), name: "A".into(),
+//! #     architecture: None, quantization: None, file_bytes: 1, parameters: 1,
+//! #     active_parameters: None, weight_bytes_per_token: None, ability: None, synthetic: false,
+//! # };
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let place = folder.path().join("lease");
+//!
+//! let settings = Settings { n_threads: platform::default_threads(), ..Settings::default() };
+//! let plan = Plan::of(&QUICK, &[model], &settings);
+//! let lease = Lease::acquire(&place, "bench", jiff::Timestamp::now, |_| {}).await.unwrap();
+//! let bench = Bench {
+//!     engine: &FakeEngine::new(),
+//!     recorder: &InMemory::default(),
+//!     machine: &platform::machine(),
+//!     app_version: "0.1.0",
+//!     needs: &|_| None,
+//!     lease: &lease,
+//! };
+//! let mut host = platform::Host::new();
+//! let outcome = bench.run(&plan, &mut host, &Stop::new(), &mut |_| {}).await.unwrap();
+//! for test in &outcome.tests {
+//!     let samples: Vec<_> = test.samples.iter().map(|kept| kept.sample).collect();
+//!     let speed = summary(test.test.spec, &samples).unwrap().tokens_per_second;
+//!     println!("{}: {:.2} tok/s", test.test.spec, speed.mean);
+//! }
+//! # assert_eq!(outcome.tests.len(), 2);
+//! # assert_ne!(place, lease::place());
+//! # });
+//! ```
 
 pub mod interrupted;
 pub mod judge;

@@ -93,7 +93,7 @@ pub(crate) mod tests {
 
     /// A real header, taken for a file that holds its weights too.
     fn header() -> Model {
-        let file = "../../../tests/data/archs/llama-dense-Q8_0.header.gguf";
+        let file = "../../../tests/data/gguf/archs/llama-dense-Q8_0.header.gguf";
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
         let mut model = twospeed_gguf::read(&path).unwrap();
         model.data = Data::Complete;

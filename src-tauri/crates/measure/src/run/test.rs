@@ -60,7 +60,7 @@ impl Attempt<'_, '_> {
             })
             .await?;
         findings.loaded = Some(loaded);
-        self.pause().await?;
+        pause(Duration::from_millis(self.plan.delay_ms), self.stop).await?;
         let n_threads = self.test.settings.n_threads;
         if self.plan.anchor {
             findings.anchor_before_ns = self.worker.anchor(n_threads).await?;
@@ -78,18 +78,6 @@ impl Attempt<'_, '_> {
             findings.anchor_after_ns = self.worker.anchor(n_threads).await?;
         }
         Ok(())
-    }
-
-    async fn pause(&self) -> Result<(), Trouble> {
-        let delay = Duration::from_millis(self.plan.delay_ms);
-        if delay.is_zero() && !self.stop.is_now() {
-            return Ok(());
-        }
-        tokio::select! {
-            biased;
-            () = self.stop.asked_now() => Err(Trouble::Cancelled),
-            () = tokio::time::sleep(delay) => Ok(()),
-        }
     }
 
     async fn repetitions(&mut self, findings: &mut Findings) -> Result<(), Trouble> {
@@ -139,5 +127,17 @@ impl Attempt<'_, '_> {
             tokens_per_second: tokens_per_second(self.test.spec.tokens(), sample.ns),
         });
         Ok(())
+    }
+}
+
+/// The plan's delay before a test; a run that is stopped does not get past it.
+async fn pause(delay: Duration, stop: &Stop) -> Result<(), Trouble> {
+    if delay.is_zero() && !stop.is_now() {
+        return Ok(());
+    }
+    tokio::select! {
+        biased;
+        () = stop.asked_now() => Err(Trouble::Cancelled),
+        () = tokio::time::sleep(delay) => Ok(()),
     }
 }

@@ -239,9 +239,8 @@ impl<'a> Worker<'a> {
     /// The next event of the request that is served; its failure, its cancelling and the worker's
     /// death are troubles. Between two events nothing here wakes up.
     pub(super) async fn hear(&mut self) -> Result<Event, Trouble> {
-        let Some(alive) = &mut self.alive else {
-            return Err(Trouble::Cancelled);
-        };
+        let alive = self.alive.as_mut();
+        let alive = alive.expect("BUG: a worker is there from `ensure` until it is heard to end");
         let incoming = loop {
             tokio::select! {
                 biased;

@@ -26,6 +26,8 @@ pub(super) struct Counters {
 /// Where the time of CPUs went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct CpuTime {
+    /// How many CPUs these are.
+    pub(super) cpus: u32,
     pub(super) busy: u64,
     pub(super) stolen: u64,
     pub(super) total: u64,
@@ -58,16 +60,20 @@ impl Counters {
     }
 
     /// Rates since `before`; unknown where a counter is, or where too little time has passed.
-    pub(super) fn since(&self, before: &Self, ticks_per_second: u64) -> Rates {
+    pub(super) fn since(&self, before: &Self) -> Rates {
         let elapsed = self.at.saturating_duration_since(before.at);
         let cpu = match (self.cpu, before.cpu) {
-            (Some(now), Some(then)) if elapsed >= SHORTEST => Some(CpuTime {
-                busy: now.busy.saturating_sub(then.busy),
-                stolen: now.stolen.saturating_sub(then.stolen),
-                total: now.total.saturating_sub(then.total),
-            }),
+            (Some(now), Some(then)) if elapsed >= SHORTEST && now.cpus == then.cpus => {
+                Some(CpuTime {
+                    cpus: now.cpus,
+                    busy: now.busy.saturating_sub(then.busy),
+                    stolen: now.stolen.saturating_sub(then.stolen),
+                    total: now.total.saturating_sub(then.total),
+                })
+            }
             _ => None,
         };
+        let cpu = cpu.filter(|cpu| cpu.total > 0);
         Rates {
             other_load_cores: cpu.and_then(|cpu| {
                 let ours = self
@@ -75,11 +81,9 @@ impl Counters {
                     .saturating_sub(before.own?)
                     .saturating_add(self.worker_time(before)?);
                 let others = cpu.busy.saturating_sub(ours);
-                Some(others as f64 / ticks_per_second as f64 / elapsed.as_secs_f64())
+                Some(others as f64 / cpu.total as f64 * f64::from(cpu.cpus))
             }),
-            steal: cpu
-                .filter(|cpu| cpu.total > 0)
-                .map(|cpu| cpu.stolen as f64 / cpu.total as f64),
+            steal: cpu.map(|cpu| cpu.stolen as f64 / cpu.total as f64),
             throttled_ns: self
                 .throttled_ns
                 .iter()
@@ -126,6 +130,7 @@ fn cpu_time(stat: &str, allowed: &BTreeSet<u32>) -> Option<CpuTime> {
         };
         let busy = user + nice + system + irq + softirq;
         let sum: &mut CpuTime = sum.get_or_insert_default();
+        sum.cpus += 1;
         sum.busy += busy;
         sum.stolen += stolen;
         sum.total += busy + stolen + idle + iowait;
@@ -157,15 +162,15 @@ mod tests {
     use super::super::tree::tests::tree;
     use super::*;
 
-    const TICKS: u64 = 100;
-
-    fn reading(at: Instant, busy: u64, worker: Option<(u32, Option<u64>)>) -> Counters {
+    /// Two CPUs, both of which have lived `ticks` clock ticks.
+    fn reading(at: Instant, ticks: u64, busy: u64, worker: Option<(u32, Option<u64>)>) -> Counters {
         Counters {
             at,
             cpu: Some(CpuTime {
+                cpus: 2,
                 busy,
                 stolen: 0,
-                total: 0,
+                total: 2 * ticks,
             }),
             own: Some(0),
             worker,
@@ -181,59 +186,60 @@ mod tests {
     #[test]
     fn other_load_is_what_neither_we_nor_the_worker_did() {
         let (start, end) = two_seconds();
-        let before = reading(start, 1000, Some((7, Some(50))));
-        let mut after = reading(end, 1400, Some((7, Some(350))));
+        let before = reading(start, 0, 1000, Some((7, Some(50))));
+        let mut after = reading(end, 200, 1400, Some((7, Some(350))));
         after.own = Some(10);
         // 400 ticks in 2 s, 300 by the worker and 10 by us: 90 ticks are 0.45 cores.
-        let rates = after.since(&before, TICKS);
+        let rates = after.since(&before);
         assert!((rates.other_load_cores.unwrap() - 0.45).abs() < 1e-12);
     }
 
     #[test]
     fn a_worker_that_was_born_between_counts_in_full() {
         let (start, end) = two_seconds();
-        let before = reading(start, 0, None);
-        let after = reading(end, 200, Some((7, Some(200))));
-        assert_eq!(after.since(&before, TICKS).other_load_cores, Some(0.0));
+        let before = reading(start, 0, 0, None);
+        let after = reading(end, 200, 200, Some((7, Some(200))));
+        assert_eq!(after.since(&before).other_load_cores, Some(0.0));
     }
 
     #[test]
     fn a_worker_that_was_replaced_leaves_the_load_unknown() {
         let (start, end) = two_seconds();
-        let before = reading(start, 0, Some((7, Some(50))));
-        let after = reading(end, 200, Some((8, Some(20))));
-        assert_eq!(after.since(&before, TICKS).other_load_cores, None);
+        let before = reading(start, 0, 0, Some((7, Some(50))));
+        let after = reading(end, 200, 200, Some((8, Some(20))));
+        assert_eq!(after.since(&before).other_load_cores, None);
     }
 
     #[test]
     fn a_moment_is_too_short_for_a_rate() {
         let start = Instant::now();
-        let before = reading(start, 0, None);
-        let after = reading(start + Duration::from_millis(50), 5, None);
-        assert_eq!(after.since(&before, TICKS), Rates::default());
+        let before = reading(start, 0, 0, None);
+        let after = reading(start + Duration::from_millis(50), 5, 5, None);
+        assert_eq!(after.since(&before), Rates::default());
     }
 
     #[test]
     fn stolen_time_is_a_share_of_all_time() {
         let (start, end) = two_seconds();
-        let before = reading(start, 0, None);
-        let mut after = reading(end, 0, None);
+        let before = reading(start, 0, 0, None);
+        let mut after = reading(end, 200, 0, None);
         after.cpu = Some(CpuTime {
+            cpus: 2,
             busy: 300,
             stolen: 20,
             total: 400,
         });
-        assert_eq!(after.since(&before, TICKS).steal, Some(0.05));
+        assert_eq!(after.since(&before).steal, Some(0.05));
     }
 
     #[test]
     fn the_level_that_was_throttled_most_counts() {
         let (start, end) = two_seconds();
-        let mut before = reading(start, 0, None);
+        let mut before = reading(start, 0, 0, None);
         before.throttled_ns = vec![5, 100];
-        let mut after = reading(end, 0, None);
+        let mut after = reading(end, 200, 0, None);
         after.throttled_ns = vec![8, 900];
-        assert_eq!(after.since(&before, TICKS).throttled_ns, Some(800));
+        assert_eq!(after.since(&before).throttled_ns, Some(800));
     }
 
     #[test]
@@ -247,6 +253,7 @@ mod tests {
         assert_eq!(
             time,
             CpuTime {
+                cpus: 2,
                 busy: 18 + 20,
                 stolen: 3,
                 total: 18 + 3 + 102 + 20 + 50,

@@ -9,7 +9,6 @@ mod tree;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use rustix::param::clock_ticks_per_second;
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 use self::cgroup::Cgroups;
@@ -152,7 +151,7 @@ impl Probe for Host {
         };
         let counters = Counters::read(tree, &cgroups, &allowed, worker);
         let rates = match &self.before {
-            Some(before) => counters.since(before, clock_ticks_per_second()),
+            Some(before) => counters.since(before),
             None => Rates::default(),
         };
         let state = MachineState {

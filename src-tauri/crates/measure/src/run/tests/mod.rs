@@ -21,7 +21,7 @@ use crate::model::tests::model;
 use crate::plan::{ARTICLE, QUICK, tests_of};
 use crate::record::SampleRecord;
 
-type Needs = Box<dyn Fn(&PlannedTest) -> Option<u64> + Sync>;
+type Needs = Box<dyn Fn(&PlannedTest) -> Option<u64> + Send + Sync>;
 
 /// Everything a run needs, with a scripted engine in it.
 struct Scene {

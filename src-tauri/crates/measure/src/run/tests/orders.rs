@@ -328,6 +328,17 @@ async fn the_article_preset_makes_five_samples_of_each_speed() {
     assert_eq!(samples, [5, 5]);
 }
 
+/// The window runs plans on a runtime with several threads.
+#[tokio::test]
+async fn a_run_may_move_between_threads() {
+    fn moves<T: Send>(future: T) -> T {
+        future
+    }
+    let scene = Scene::of(FakeEngine::new());
+    let outcome = moves(run_on(&scene, &scene.recorder, &quick(&["A"]))).await;
+    assert_eq!(outcome.end, RunEnd::Complete);
+}
+
 async fn try_run_on(
     scene: &Scene,
     recorder: &dyn Recorder,
