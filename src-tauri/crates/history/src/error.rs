@@ -257,32 +257,37 @@ impl From<sqlx::Error> for Fault {
     }
 }
 
-/// Primary result codes of SQLite, see <https://www.sqlite.org/rescode.html>.
-pub(crate) mod sqlite {
-    pub(crate) const BUSY: i32 = 5;
-    pub(crate) const LOCKED: i32 = 6;
-    pub(crate) const READONLY: i32 = 8;
-    pub(crate) const IOERR: i32 = 10;
-    pub(crate) const CORRUPT: i32 = 11;
-    pub(crate) const FULL: i32 = 13;
-    pub(crate) const CANTOPEN: i32 = 14;
-    pub(crate) const CONSTRAINT: i32 = 19;
-    pub(crate) const NOTADB: i32 = 26;
+/// Result codes of SQLite, see <https://www.sqlite.org/rescode.html>.
+mod sqlite {
+    pub(super) const BUSY: i32 = 5;
+    pub(super) const LOCKED: i32 = 6;
+    pub(super) const READONLY: i32 = 8;
+    pub(super) const IOERR: i32 = 10;
+    pub(super) const CORRUPT: i32 = 11;
+    pub(super) const FULL: i32 = 13;
+    pub(super) const CANTOPEN: i32 = 14;
+    pub(super) const CONSTRAINT: i32 = 19;
+    pub(super) const NOTADB: i32 = 26;
+    /// An extended code: the index of the log could not grow, which a full disk does.
+    pub(super) const IOERR_SHMSIZE: i32 = IOERR | (19 << 8);
 }
 
 impl Fault {
-    /// The primary result code of SQLite, where it was SQLite that failed.
-    pub(crate) fn primary_code(&self) -> Option<i32> {
+    /// The result code of SQLite, where it was SQLite that failed: the primary one, which the
+    /// extended ones hold in their low byte, but for those that say more.
+    fn code(&self) -> Option<i32> {
         let Self::Sql(sqlx::Error::Database(error)) = self else {
             return None;
         };
-        let extended: i32 = error.code()?.parse().ok()?;
-        Some(extended & 0xff)
+        match error.code()?.parse().ok()? {
+            sqlite::IOERR_SHMSIZE => Some(sqlite::FULL),
+            extended => Some(extended & 0xff),
+        }
     }
 
     /// Whether the file itself is broken.
     pub(crate) fn is_damage(&self) -> bool {
-        matches!(self.primary_code(), Some(sqlite::CORRUPT | sqlite::NOTADB))
+        matches!(self.code(), Some(sqlite::CORRUPT | sqlite::NOTADB))
     }
 
     /// What SQLite said, without its number.
@@ -298,7 +303,7 @@ impl Fault {
 
     /// The fault as a sentence about the history at `path`.
     pub(crate) fn about(self, path: &Path, patience: std::time::Duration) -> HistoryError {
-        let code = self.primary_code();
+        let code = self.code();
         let path = path.to_owned();
         let reason = self.reason();
         match self {

@@ -132,3 +132,70 @@ pub(crate) fn pool(connections: u32) -> SqlitePoolOptions {
             })
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use twospeed_measure::{Recorder, TestRecord};
+
+    use super::*;
+    use crate::records;
+
+    /// A history with a test, on a disk that has `pages` pages of room left.
+    async fn with_little_room(folder: &Path, pages: i64) -> (History, TestRecord) {
+        let history = History::open(folder).await.unwrap();
+        let run = records::run();
+        let model = records::model("aa", "Smol");
+        let test = records::test(run.id, 0, model, records::spec(512, 0));
+        history.run_started(&run).await.unwrap();
+        history.test_started(&test).await.unwrap();
+        let used: i64 = on_writer(&history, "PRAGMA page_count".into()).await;
+        on_writer(
+            &history,
+            format!("PRAGMA max_page_count = {}", used + pages),
+        )
+        .await;
+        (history, test)
+    }
+
+    async fn on_writer(history: &History, sql: String) -> i64 {
+        sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
+            .fetch_one(history.writer.as_ref().unwrap())
+            .await
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_is_named_and_every_sample_before_stands() {
+        let folder = tempfile::tempdir().unwrap();
+        let (history, test) = with_little_room(folder.path(), 2).await;
+        let mut stored = 0;
+        let sentence = loop {
+            match history.sample(&records::sample(&test, stored)).await {
+                Ok(()) => stored += 1,
+                Err(error) => break error.message,
+            }
+        };
+        assert!(sentence.contains("is full"), "{sentence}");
+        assert!(sentence.contains("history.sqlite"), "{sentence}");
+        assert!(stored > 0);
+        let whole = history.run(test.run).await.unwrap().unwrap();
+        assert_eq!(whole.tests[0].samples.len() as u32, stored);
+    }
+
+    #[tokio::test]
+    async fn once_there_is_room_again_the_same_history_goes_on_storing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (history, test) = with_little_room(folder.path(), 0).await;
+        let mut index = 0;
+        while history.sample(&records::sample(&test, index)).await.is_ok() {
+            index += 1;
+        }
+        // The connection that met the full disk is given up with its limit.
+        history
+            .sample(&records::sample(&test, index))
+            .await
+            .unwrap();
+        let whole = history.run(test.run).await.unwrap().unwrap();
+        assert_eq!(whole.tests[0].samples.len() as u32, index + 1);
+    }
+}

@@ -3,7 +3,8 @@
 //! One file, `history.sqlite` in the data folder, written by the window and the command line
 //! alike, also at the same time. [`History`] opens it, keeps what a run says as it happens (it is
 //! a [`Recorder`](twospeed_measure::Recorder)), answers what faces ask, and exports and imports
-//! [`twospeed.results/1`](export). No SQL lives outside this crate.
+//! [`twospeed.results/1`](export). [`llama_bench`] writes results in that program's formats. No
+//! SQL lives outside this crate.
 //!
 //! What is promised: a call that stores returns when its transaction is on the disk, so neither a
 //! killed process nor a power cut loses what was acknowledged; a file that is damaged, newer or of

@@ -39,7 +39,7 @@ pub fn format(name: &str) -> Option<Box<dyn Format>> {
     })
 }
 
-/// Names that [`format`] knows.
+/// Names that [`format()`] knows.
 pub const FORMATS: [&str; 5] = ["csv", "json", "jsonl", "md", "sql"];
 
 #[cfg(test)]

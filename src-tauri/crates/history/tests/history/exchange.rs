@@ -284,3 +284,32 @@ async fn an_export_without_runs_is_a_file_too() {
     let imported = history.import(file, records::at(0)).await.unwrap();
     assert_eq!((imported.runs.len(), imported.rejected.len()), (0, 0));
 }
+
+/// A file of the first version of the format, as it was written then.
+const FIRST: &str = include_str!("results-1.json");
+
+/// Whether `value` holds all that `part` holds; it may hold more.
+fn holds(value: &Value, part: &Value) -> bool {
+    match (value, part) {
+        (Value::Object(value), Value::Object(part)) => (part.iter())
+            .all(|(name, part)| value.get(name).is_some_and(|value| holds(value, part))),
+        (Value::Array(value), Value::Array(part)) => {
+            value.len() == part.len() && value.iter().zip(part).all(|(v, p)| holds(v, p))
+        }
+        _ => value == part,
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_version_is_read_forever() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = open(folder.path()).await;
+    let imported = history.import(FIRST.into(), records::at(0)).await.unwrap();
+    assert!(imported.rejected.is_empty(), "{:?}", imported.rejected);
+    let file = exported(&history, &[imported.runs[0].id]).await;
+    let file: Value = serde_json::from_slice(&file).unwrap();
+    let first: Value = serde_json::from_str(FIRST).unwrap();
+    for part in ["format", "runs"] {
+        assert!(holds(&file[part], &first[part]), "{part}: {file:#}");
+    }
+}

@@ -1,6 +1,6 @@
 use jiff::Timestamp;
 use twospeed_engine::settings::ModelPath;
-use twospeed_history::{Origin, RunStatus};
+use twospeed_history::{Origin, ReadReading, RunStatus};
 use twospeed_measure::{Recorder, TestStatus};
 
 use crate::{open, records, usual_run};
@@ -211,4 +211,26 @@ async fn a_variant_set_aside_is_remembered_for_this_machine_and_build_alone() {
         let aside = again.variants_set_aside(machine, engine).await.unwrap();
         assert!(aside.is_empty(), "{aside:?}");
     }
+}
+
+#[tokio::test]
+async fn the_newest_reading_of_each_buffer_size_is_given_for_its_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = open(folder.path()).await;
+    let reading = |buffer_bytes, bytes_per_second, seconds| ReadReading {
+        buffer_bytes,
+        bytes_per_second,
+        threads: 2,
+        at: records::at(seconds),
+    };
+    let old = [reading(8_000_000_000, 20.5e9, 0), reading(100, 50e9, 0)];
+    let new = [reading(8_000_000_000, 19.5e9, 60)];
+    for readings in [&new[..], &old[..]] {
+        let machine = records::machine();
+        history.keep_read_speeds(&machine, readings).await.unwrap();
+    }
+    let machine = records::machine().id;
+    let kept = history.read_speeds(&machine).await.unwrap();
+    assert_eq!(kept, [old[1], new[0]]);
+    assert!(history.read_speeds("other").await.unwrap().is_empty());
 }
