@@ -1,1 +1,47 @@
-//! Models on disk, split sets, the built-in model.
+//! Models on disk, and the one that is always there.
+//!
+//! - [`scan`] finds the models in folders, [`known_places`] names the folders of other programs.
+//! - [`arrange`] puts what was found into groups: a model, and below it its quantizations.
+//! - [`builtin`] makes the built-in model; [`Synthetic`] makes any model of random weights.
+//! - [`display`] makes names safe to show: they come from anywhere.
+//!
+//! ```no_run
+//! use twospeed_library::{Limits, arrange, scan};
+//!
+//! let scan = scan(&["/models".into()], Limits::default(), &[], &|| true, &mut |_| {});
+//! for group in arrange(&scan.items).groups {
+//!     println!("{}", group.name);
+//!     for member in group.members {
+//!         println!("  {}", scan.items[member].label);
+//!     }
+//! }
+//! for note in scan.notes {
+//!     eprintln!("{note}");
+//! }
+//! ```
+
+pub mod builtin;
+pub mod display;
+mod group;
+mod item;
+mod mixture;
+pub mod names;
+mod note;
+mod ollama;
+mod os;
+mod places;
+mod scan;
+mod shape;
+pub mod synthetic;
+pub mod vocabulary;
+mod walk;
+
+pub use group::{Group, Shelf, arrange};
+pub use item::{FileOnDisk, Item, Reading, Role};
+pub use mixture::Mixture;
+pub use note::Note;
+pub use places::known_places;
+pub use scan::{Progress, Scan, scan};
+pub use shape::LlamaShape;
+pub use synthetic::{Synthetic, is_synthetic};
+pub use walk::Limits;
