@@ -1,7 +1,7 @@
 //! From headers to a [`Model`]: sums, shares, what is there and what is not.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::check::{MAX_LAYERS, engine_limit};
 use crate::error::{Error, Fault};
@@ -16,101 +16,134 @@ use crate::tensor_list::{MAX_BYTES, MAX_TENSORS, duplicate_name};
 use crate::text::{one_line, quoted, shown};
 use crate::warning::Warning;
 
-/// Puts the parts that are there together.
-pub(crate) fn assemble(
-    path: &Path,
-    found: Vec<(Part, Header)>,
-    split: Option<Split>,
-) -> Result<Model, Error> {
-    let mut metadata = None;
-    let mut parts = Vec::new();
-    let mut tensors = Vec::new();
-    let mut bytes_expected = 0u64;
-    let malformed = |fault| Error::Malformed {
-        file: shown(path),
-        fault,
-    };
+/// The parts of a model put together one by one. Of every part but the first only the tensors
+/// are kept.
+pub(crate) struct Assembly {
+    /// Of the model: of a set the first part's, whether it is there or not.
+    path: PathBuf,
+    metadata: Option<Metadata>,
+    parts: Vec<Part>,
+    tensors: Vec<TensorInfo>,
+    bytes_expected: u64,
+}
 
-    for (index, (part, header)) in found.into_iter().enumerate() {
-        bytes_expected += header.bytes + header.data_bytes;
-        if bytes_expected > MAX_BYTES {
-            return Err(malformed(Fault::SetSize));
+impl Assembly {
+    pub(crate) fn new(path: &Path) -> Assembly {
+        Assembly {
+            path: path.to_owned(),
+            metadata: None,
+            parts: Vec::new(),
+            tensors: Vec::new(),
+            bytes_expected: 0,
         }
-        for tensor in header.tensors {
-            tensors.push(TensorInfo {
-                part: index as u32,
+    }
+
+    fn malformed(&self, fault: Fault) -> Error {
+        Error::Malformed {
+            file: shown(&self.path),
+            fault,
+        }
+    }
+
+    /// Adds the next part.
+    pub(crate) fn add(&mut self, part: Part, header: Header) -> Result<(), Error> {
+        self.bytes_expected += header.bytes + header.data_bytes;
+        if self.bytes_expected > MAX_BYTES {
+            return Err(self.malformed(Fault::SetSize));
+        }
+        let index = self.parts.len() as u32;
+        self.tensors
+            .extend(header.tensors.into_iter().map(|tensor| TensorInfo {
+                part: index,
                 ..tensor
-            });
-        }
-        if tensors.len() as u64 > MAX_TENSORS {
-            return Err(malformed(Fault::TooMany {
+            }));
+        let claimed = self.tensors.len() as u64;
+        if claimed > MAX_TENSORS {
+            return Err(self.malformed(Fault::TooMany {
                 what: "tensors",
-                claimed: tensors.len() as u64,
+                claimed,
                 limit: MAX_TENSORS,
             }));
         }
-        metadata.get_or_insert(header.metadata);
-        parts.push(part);
-    }
-    let metadata = metadata.unwrap_or_default();
-    let missing = split
-        .as_ref()
-        .is_some_and(|split| !split.missing.is_empty());
-    if let Some(split) = &split {
-        if let Some(name) = duplicate_name(&tensors) {
-            return Err(malformed(Fault::DuplicateTensor(quoted(name.as_bytes()))));
-        }
-        let declared = metadata
-            .u64("split.tensors.count")
-            .unwrap_or(tensors.len() as u64);
-        if !missing && declared != tensors.len() as u64 {
-            let (file, found) = (shown(path), tensors.len() as u64);
-            return Err(Error::TensorsAddUp {
-                file,
-                parts: split.parts,
-                declared,
-                found,
-            });
-        }
-    }
-    let parameters: u64 = tensors.iter().map(|tensor| tensor.elements).sum();
-    if parameters > MAX_BYTES {
-        return Err(malformed(Fault::SetSize));
+        self.metadata.get_or_insert(header.metadata);
+        self.parts.push(part);
+        Ok(())
     }
 
-    let types = shares(tensors.iter());
-    let weight_bytes: u64 = types.iter().map(|share| share.bytes).sum();
-    let file_bytes = parts
-        .iter()
-        .fold(0u64, |sum, part| sum.saturating_add(part.bytes));
-    let kind = kind(&metadata, !tensors.is_empty() || missing);
-    let mut model = Model {
-        path: path.to_owned(),
-        kind,
-        architecture: metadata.architecture().map(one_line),
-        name: model_name(&metadata, path),
-        parameters,
-        active_parameters: active_parameters(&metadata, &tensors),
-        file_bytes,
-        header_bytes: parts.iter().map(|part| part.header_bytes).sum(),
-        data: data(&tensors, &parts, missing),
-        bytes_expected,
-        bytes_found: file_bytes,
-        quantization: label(&metadata, &tensors),
-        bits_per_weight: (parameters > 0).then(|| 8.0 * weight_bytes as f64 / parameters as f64),
-        types,
-        layers: metadata
-            .arch_u64("block_count")
-            .and_then(|layers| u32::try_from(layers).ok()),
-        context_length: metadata.arch_u64("context_length"),
-        split,
-        warnings: Vec::new(),
-        tensors,
-        parts,
-        metadata,
-    };
-    model.warnings = warnings(&model);
-    Ok(model)
+    /// What holds only of a set as a whole.
+    fn check_set(&self, metadata: &Metadata, split: &Split) -> Result<(), Error> {
+        if let Some(name) = duplicate_name(&self.tensors) {
+            return Err(self.malformed(Fault::DuplicateTensor(quoted(name.as_bytes()))));
+        }
+        let found = self.tensors.len() as u64;
+        match metadata.u64("split.tensors.count") {
+            Some(declared) if split.missing.is_empty() && declared != found => {
+                Err(Error::TensorsAddUp {
+                    file: shown(&self.path),
+                    parts: split.parts,
+                    declared,
+                    found,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The model of the parts that were added.
+    pub(crate) fn finish(mut self, split: Option<Split>) -> Result<Model, Error> {
+        let metadata = self.metadata.take().unwrap_or_default();
+        if let Some(split) = &split {
+            self.check_set(&metadata, split)?;
+        }
+        let missing = split
+            .as_ref()
+            .is_some_and(|split| !split.missing.is_empty());
+        let parameters: u64 = self.tensors.iter().map(|tensor| tensor.elements).sum();
+        if parameters > MAX_BYTES {
+            return Err(self.malformed(Fault::SetSize));
+        }
+        let Assembly {
+            path,
+            parts,
+            tensors,
+            bytes_expected,
+            ..
+        } = self;
+        let types = shares(tensors.iter());
+        let weight_bytes: u64 = types.iter().map(|share| share.bytes).sum();
+        let file_bytes = parts
+            .iter()
+            .fold(0u64, |sum, part| sum.saturating_add(part.bytes));
+        let kind = kind(&metadata, !tensors.is_empty() || missing);
+        let mut model = Model {
+            kind,
+            architecture: metadata.architecture().map(one_line),
+            name: model_name(&metadata, &path),
+            path,
+            parameters,
+            active_parameters: active_parameters(&metadata, &tensors),
+            file_bytes,
+            header_bytes: parts.iter().map(|part| part.header_bytes).sum(),
+            data: data(&tensors, &parts, missing),
+            bytes_expected,
+            bytes_found: file_bytes,
+            quantization: label(&metadata, &tensors),
+            bits_per_weight: (parameters > 0)
+                .then(|| 8.0 * weight_bytes as f64 / parameters as f64),
+            types,
+            layers: metadata
+                .arch_u64("block_count")
+                .and_then(|layers| u32::try_from(layers).ok()),
+            context_length: metadata.arch_u64("context_length"),
+            split,
+            warnings: Vec::new(),
+            tensors,
+            parts,
+            metadata,
+        };
+        model.warnings = warnings(&model);
+        Ok(model)
+    }
 }
 
 /// Whether the tensors lie whole in their files. Tensors without elements are always whole.

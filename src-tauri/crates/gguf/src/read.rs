@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::assemble::assemble;
+use crate::assemble::Assembly;
 use crate::error::{Error, Fault};
 use crate::header::{Header, Opening, read_header};
 use crate::metadata::Metadata;
@@ -26,10 +26,10 @@ use crate::text::shown;
 /// # Ok::<(), twospeed_gguf::Error>(())
 /// ```
 pub fn read(path: &Path) -> Result<Model, Error> {
-    let named = open(path)?;
-    match place(path, &named.1.metadata)? {
-        Some((number, parts)) => read_set(path, named, number, parts),
-        None => assemble(path, vec![named], None),
+    let (part, header) = open(path)?;
+    match place(path, &header.metadata)? {
+        Some((number, parts)) => read_set(path, Part { number, ..part }, header, parts),
+        None => single(part, header, None),
     }
 }
 
@@ -41,20 +41,26 @@ pub fn read(path: &Path) -> Result<Model, Error> {
 pub fn read_from(reader: impl Read, name: &str, total_bytes: u64) -> Result<Model, Error> {
     let path = Path::new(name);
     let header = header_of(reader, path, total_bytes)?;
-    let split = place(path, &header.metadata)?.map(|(number, parts)| Split {
-        part: number,
-        parts,
-        missing: (1..=parts)
-            .filter(|part| *part != number)
-            .map(|part| part_name(path, part, parts))
-            .collect(),
-    });
+    let split = place(path, &header.metadata)?.map(|(number, parts)| alone(path, number, parts));
     let number = split.as_ref().map_or(1, |split| split.part);
-    assemble(
-        path,
-        vec![(part_of(path, number, total_bytes, &header), header)],
-        split,
-    )
+    single(part_of(path, number, total_bytes, &header), header, split)
+}
+
+/// The model of one file.
+fn single(part: Part, header: Header, split: Option<Split>) -> Result<Model, Error> {
+    let mut assembly = Assembly::new(&part.path);
+    assembly.add(part, header)?;
+    assembly.finish(split)
+}
+
+/// The place of a part that is there without any other.
+fn alone(path: &Path, part: u32, parts: u32) -> Split {
+    let others = (1..=parts).filter(|other| *other != part);
+    Split {
+        part,
+        parts,
+        missing: others.map(|other| part_name(path, other, parts)).collect(),
+    }
 }
 
 fn part_of(path: &Path, number: u32, bytes: u64, header: &Header) -> Part {
@@ -139,48 +145,34 @@ fn part_name(path: &Path, part: u32, parts: u32) -> String {
     }
 }
 
-fn read_set(path: &Path, named: (Part, Header), number: u32, parts: u32) -> Result<Model, Error> {
+/// Reads the other parts of the set that `part` is of.
+fn read_set(path: &Path, part: Part, header: Header, parts: u32) -> Result<Model, Error> {
+    let Some(set) = SetName::of(path) else {
+        // Renamed: where its other parts are is anyone's guess.
+        let split = alone(path, part.number, parts);
+        return single(part, header, Some(split));
+    };
+    check_place(path, &header, set.part, set.parts)?;
     let mut split = Split {
-        part: number,
+        part: set.part,
         parts,
         missing: Vec::new(),
     };
-    let Some(set) = SetName::of(path) else {
-        // Renamed: where its other parts are is anyone's guess.
-        split.missing = (1..=parts)
-            .filter(|part| *part != number)
-            .map(|part| part_name(path, part, parts))
-            .collect();
-        let (part, header) = named;
-        return assemble(path, vec![(Part { number, ..part }, header)], Some(split));
-    };
-    let mut named = Some(named);
-    let mut found = Vec::new();
-    for wanted in 1..=set.parts {
-        let path = set.path(wanted);
-        let opened = if wanted == set.part {
-            named.take().map(Ok)
-        } else {
-            Some(open(&path))
-        };
-        match opened {
-            Some(Ok((part, header))) => {
-                check_place(&path, &header, wanted, set.parts)?;
-                found.push((
-                    Part {
-                        number: wanted,
-                        ..part
-                    },
-                    header,
-                ));
+    let mut assembly = Assembly::new(&set.path(1));
+    let mut named = Some((part, header));
+    for number in 1..=parts {
+        let path = set.path(number);
+        let known = named.take_if(|(part, _)| part.number == number);
+        match known.map_or_else(|| open(&path), Ok) {
+            Ok((part, header)) => {
+                check_place(&path, &header, number, parts)?;
+                assembly.add(Part { number, ..part }, header)?;
             }
-            Some(Err(Error::Missing { .. })) | None => {
-                split.missing.push(part_name(&path, wanted, set.parts))
-            }
-            Some(Err(error)) => return Err(error),
+            Err(Error::Missing { .. }) => split.missing.push(part_name(&path, number, parts)),
+            Err(error) => return Err(error),
         }
     }
-    assemble(&set.path(1), found, Some(split))
+    assembly.finish(Some(split))
 }
 
 /// Holds a part's name against its header.
