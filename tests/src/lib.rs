@@ -3,6 +3,11 @@
 //! The tests stand in `tests/tests`. They run the program that a person runs: build it first
 //! (`npm test` does).
 
+// What is only used by tests fails as tests do.
+#![allow(clippy::panic)]
+
+pub mod worker;
+
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

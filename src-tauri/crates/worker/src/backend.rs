@@ -218,6 +218,16 @@ fn gpu_backends(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The engine for unit tests: a process can start it once.
+#[cfg(test)]
+pub fn for_tests() -> &'static Backend {
+    static BACKEND: std::sync::OnceLock<Backend> = std::sync::OnceLock::new();
+    BACKEND.get_or_init(|| {
+        crate::log::install();
+        Backend::load(None, &[]).unwrap()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,8 +254,7 @@ mod tests {
 
     #[test]
     fn the_engine_says_hello_with_a_variant_of_this_machine() {
-        let backend = Backend::load(None, &[]).unwrap();
-        let hello = backend.hello();
+        let hello = for_tests().hello();
         assert_eq!(hello.variant, hello.variants[0]);
         assert!(hello.variants.is_sorted_by(|a, b| a.score >= b.score));
         assert_eq!(hello.backends, "CPU", "built without a GPU backend");

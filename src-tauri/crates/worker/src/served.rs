@@ -51,8 +51,11 @@ impl Served {
             .take_while(|(cached, wanted)| cached == wanted)
             .count();
         let keep = common.min(prompt.len().saturating_sub(1));
-        let tail_is_gone = keep == self.remembered.len() || self.context.forget_from(keep as i32);
-        if keep == 0 || !tail_is_gone || !self.holds_window_before(keep) {
+        let goes_back = keep < self.remembered.len();
+        if keep == 0
+            || (goes_back
+                && !(self.context.forget_from(keep as i32) && self.holds_window_before(keep)))
+        {
             return self.start_anew();
         }
         self.remembered.truncate(keep);
@@ -83,5 +86,116 @@ impl Served {
         self.context.decode(tokens, self.remembered.len() as i32)?;
         self.remembered.extend_from_slice(tokens);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+    use std::rc::Rc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::model::Model;
+    use crate::settings::{ModelParams, context_params};
+    use crate::threads::ThreadPool;
+    use crate::{backend, os};
+
+    /// A tiny model of which the project has the header: with zeros for weights it computes nothing
+    /// of interest, and remembers as the real ones do.
+    fn served(name: &str, bytes: u64, n_ctx: u32) -> Served {
+        backend::for_tests();
+        let header = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../../tests/data/gguf/archs")
+            .join(format!("{name}.header.gguf"));
+        static FILES: AtomicU32 = AtomicU32::new(0);
+        let number = FILES.fetch_add(1, Ordering::Relaxed);
+        let path =
+            std::env::temp_dir().join(format!("twospeed-{}-{number}.gguf", std::process::id()));
+        fs::copy(header, &path).unwrap();
+        fs::File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(bytes)
+            .unwrap();
+        let settings = Settings {
+            n_threads: 1,
+            ..Settings::default()
+        };
+        let params = ModelParams::new(&settings).unwrap();
+        // SAFETY: `params` lives until the model is loaded.
+        let model =
+            unsafe { Model::load(&os::engine_path(path.as_os_str()).unwrap(), params.raw()) };
+        fs::remove_file(&path).unwrap();
+        let model = Rc::new(model.unwrap());
+        let params = context_params(&settings, n_ctx, false).unwrap();
+        let threads = ThreadPool::new(&settings, None).unwrap();
+        let context = Context::new(&model, params, Some(threads), u64::MAX - 1).unwrap();
+        Served::new(context, settings)
+    }
+
+    fn tokens(count: i32) -> Vec<i32> {
+        (0..count).map(|n| n * 7 % 128).collect()
+    }
+
+    fn decode(served: &mut Served, tokens: &[i32]) {
+        for batch in tokens.chunks(512) {
+            served.decode(batch).unwrap();
+        }
+        served.context().wait();
+    }
+
+    #[test]
+    fn a_repeated_prompt_is_reused_but_for_its_last_token() {
+        let mut served = served("llama-dense-Q8_0", 1_299_360, 1024);
+        let prompt = tokens(512);
+        assert_eq!(served.reuse(&prompt), 0, "nothing is remembered yet");
+        decode(&mut served, &prompt);
+        assert_eq!(served.reuse(&prompt), 511);
+        assert_eq!(served.remembered(), 511);
+    }
+
+    #[test]
+    fn a_changed_tail_is_reused_up_to_the_change() {
+        let mut served = served("llama-dense-Q8_0", 1_299_360, 1024);
+        let mut prompt = tokens(100);
+        decode(&mut served, &prompt);
+        prompt[60] += 1;
+        assert_eq!(served.reuse(&prompt), 60);
+        decode(&mut served, &prompt[60..]);
+        assert_eq!(served.reuse(&prompt), 99);
+        prompt[0] += 1;
+        assert_eq!(served.reuse(&prompt), 0, "nothing in common");
+    }
+
+    #[test]
+    fn recurrent_state_cannot_go_back_and_says_so() {
+        let mut served = served("mamba-dense-Q8_0", 1_767_808, 1024);
+        let prompt = tokens(100);
+        decode(&mut served, &prompt[..60]);
+        assert_eq!(served.reuse(&prompt), 60, "going on needs no going back");
+        decode(&mut served, &prompt[60..]);
+        assert_eq!(served.reuse(&prompt), 0);
+        assert_eq!(served.remembered(), 0);
+    }
+
+    #[test]
+    fn a_window_that_slid_past_is_computed_again() {
+        let mut served = served("gemma3-dense-Q8_0", 1_295_232, 4096);
+        let window = served.context().model().n_swa() as usize;
+        let prompt = tokens(3000);
+        decode(&mut served, &prompt);
+        let mut near = prompt.clone();
+        near.truncate(2990);
+        assert_eq!(served.reuse(&near), 2989, "the window before it is there");
+        decode(&mut served, &near[2989..]);
+        let far = &prompt[..window + 10];
+        assert_eq!(
+            served.reuse(far),
+            0,
+            "its window of {window} tokens is gone"
+        );
     }
 }

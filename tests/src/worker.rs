@@ -1,0 +1,247 @@
+//! The worker alone, driven line by line as the app does it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use twospeed_engine::protocol::{
+    Event, Failure, Hello, Load, Loaded, Measure, PageCache, Phase, Request, Sample,
+};
+use twospeed_engine::settings::ModelPath;
+use twospeed_engine::{Settings, TestSpec};
+
+use crate::{data, twospeed};
+
+/// A worker of this test's own; it ends with the test.
+pub struct Worker {
+    /// The process.
+    pub child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    /// What it said first.
+    pub hello: Hello,
+}
+
+impl Worker {
+    /// Starts one with these arguments and reads its hello.
+    ///
+    /// # Panics
+    /// When it does not say hello.
+    pub fn start(arguments: &[&str]) -> Self {
+        let mut child = Command::new(twospeed())
+            .arg("worker")
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the test can do this");
+        let input = child.stdin.take();
+        let mut output = BufReader::new(child.stdout.take().expect("the test can do this"));
+        let Some(Event::Hello(hello)) = read(&mut output) else {
+            panic!("a worker says hello first");
+        };
+        Self {
+            child,
+            input,
+            output,
+            hello,
+        }
+    }
+
+    /// Sends a request.
+    ///
+    /// # Panics
+    /// When the worker is gone.
+    pub fn ask(&mut self, request: &Request) {
+        self.say(&serde_json::to_string(request).expect("a request is JSON"));
+    }
+
+    /// Sends a line.
+    ///
+    /// # Panics
+    /// When the worker is gone.
+    pub fn say(&mut self, line: &str) {
+        let input = self.input.as_mut().expect("its input is open");
+        writeln!(input, "{line}").expect("the worker reads");
+    }
+
+    /// The next event; every line of a worker is one.
+    ///
+    /// # Panics
+    /// When it has ended or said something else.
+    #[track_caller]
+    pub fn hear(&mut self) -> Event {
+        read(&mut self.output).expect("the worker lives")
+    }
+
+    /// Asks, answers each repetition with "go", and returns everything said to the closing event.
+    ///
+    /// # Panics
+    /// When the worker ends before.
+    #[track_caller]
+    pub fn serve(&mut self, request: &Request) -> Vec<Event> {
+        self.ask(request);
+        let mut said = Vec::new();
+        loop {
+            let event = self.hear();
+            if matches!(event, Event::Phase(Phase::Repetition { .. })) {
+                self.ask(&Request::Go);
+            }
+            let closes = closes(&event);
+            said.push(event);
+            if closes {
+                return said;
+            }
+        }
+    }
+
+    /// Loads a model.
+    ///
+    /// # Panics
+    /// When it is refused.
+    #[track_caller]
+    pub fn load(&mut self, path: &Path) -> Loaded {
+        match self.serve(&load(path, PageCache::AsIs)).pop() {
+            Some(Event::Loaded(loaded)) => loaded,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The failure of a request that has to fail.
+    ///
+    /// # Panics
+    /// When it does not.
+    #[track_caller]
+    pub fn failure(&mut self, request: &Request) -> Failure {
+        match self.serve(request).pop() {
+            Some(Event::Failed(failure)) => failure,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Sends nothing more and waits for the end; gives the exit code.
+    ///
+    /// # Panics
+    /// When it does not end within that time.
+    pub fn end(mut self, within: Duration) -> Option<i32> {
+        drop(self.input.take());
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("the test can do this") {
+                return status.code();
+            }
+            assert!(
+                begun.elapsed() < within,
+                "it outlives its input by {within:?}"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn read(output: &mut impl BufRead) -> Option<Event> {
+    let mut line = String::new();
+    output.read_line(&mut line).expect("the test can do this");
+    (!line.is_empty())
+        .then(|| serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}")))
+}
+
+/// Whether an event closes its request.
+#[must_use]
+pub fn closes(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Loaded(_)
+            | Event::Measured(_)
+            | Event::Generated(_)
+            | Event::Bandwidth { .. }
+            | Event::Anchor { .. }
+            | Event::Cancelled
+            | Event::Failed(_)
+    )
+}
+
+/// llama-bench's settings with one thread: tests run side by side, and engine threads that wait
+/// for each other busily crawl where they share a core.
+#[must_use]
+pub fn settings() -> Settings {
+    Settings {
+        n_threads: 1,
+        ..Settings::default()
+    }
+}
+
+/// Asks for a model.
+#[must_use]
+pub fn load(path: &Path, page_cache: PageCache) -> Request {
+    Request::Load(Load {
+        model: ModelPath(path.to_owned()),
+        settings: settings(),
+        page_cache,
+    })
+}
+
+/// A test of two repetitions.
+#[must_use]
+pub fn test(n_prompt: u32, n_gen: u32, n_depth: u32) -> Measure {
+    Measure {
+        spec: TestSpec {
+            n_prompt,
+            n_gen,
+            n_depth,
+        },
+        settings: settings(),
+        repetitions: 2,
+        warmup: true,
+        seed: 1,
+    }
+}
+
+/// The samples among events.
+#[must_use]
+pub fn samples(said: &[Event]) -> Vec<Sample> {
+    said.iter()
+        .filter_map(|event| match event {
+            Event::Sample(sample) => Some(*sample),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The phases among events.
+#[must_use]
+pub fn phases(said: &[Event]) -> Vec<Phase> {
+    said.iter()
+        .filter_map(|event| match event {
+            Event::Phase(phase) => Some(*phase),
+            _ => None,
+        })
+        .collect()
+}
+
+/// A tiny model of a real architecture: the header is among the test data, the weights are zeros.
+///
+/// # Panics
+/// When it cannot be written.
+pub fn tiny(folder: &Path, name: &str, change: impl FnOnce(&mut Vec<u8>)) -> PathBuf {
+    let header = data(&format!("gguf/archs/{name}.header.gguf"));
+    let size = twospeed_gguf::read(&header)
+        .expect("the test can do this")
+        .bytes_expected;
+    let mut bytes = fs::read(header).expect("the test can do this");
+    change(&mut bytes);
+    bytes.resize(usize::try_from(size).expect("the test can do this"), 0);
+    let path = folder.join(format!("{name}.gguf"));
+    fs::write(&path, bytes).expect("the test can do this");
+    path
+}
