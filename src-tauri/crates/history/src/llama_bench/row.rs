@@ -155,7 +155,7 @@ impl Row {
         mean_and_deviation(&self.samples_ts())
     }
 
-    /// The value of each of [`FIELDS`], in that order.
+    /// The value of each of `FIELDS`, in that order.
     pub fn values(&self) -> Vec<Value> {
         use Value::{Flag, Integer, Real};
         let text = |text: &str| Value::Text(text.to_owned());
