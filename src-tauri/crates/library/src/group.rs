@@ -7,6 +7,7 @@ use twospeed_gguf::Model;
 use crate::display::shown;
 use crate::item::{Item, Role};
 use crate::names;
+use crate::synthetic::is_synthetic;
 
 /// The items of a scan in their places. Numbers are indices into the list that was arranged.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -32,6 +33,8 @@ pub struct Group {
     pub active_parameters: Option<u64>,
     /// The context it was trained for.
     pub context_length: Option<u64>,
+    /// Made here of random weights: its speed is real, its text is noise.
+    pub synthetic: bool,
     /// Its files, the fewest bits per weight first.
     pub members: Vec<usize>,
 }
@@ -144,8 +147,9 @@ fn group(mut members: Vec<Member>, name: NameOf) -> Group {
     let names: Vec<&str> = members
         .iter()
         .map(|member| match name {
-            NameOf::Header => member.model.name.as_str(),
-            NameOf::File => member.stem(),
+            // The name of a model made here says so, and a file's name may not.
+            NameOf::File if !is_synthetic(member.model) => member.stem(),
+            _ => member.model.name.as_str(),
         })
         .collect();
     // One with spaces was given by a person, the others are file names.
@@ -159,6 +163,7 @@ fn group(mut members: Vec<Member>, name: NameOf) -> Group {
         parameters: first.map_or(0, |model| model.parameters),
         active_parameters: known(|model| model.active_parameters),
         context_length: known(|model| model.context_length),
+        synthetic: first.is_some_and(is_synthetic),
         members: members.iter().map(|member| member.index).collect(),
     }
 }
@@ -169,6 +174,7 @@ mod tests {
 
     use super::*;
     use crate::item::Reading;
+    use crate::synthetic::SYNTHETIC;
 
     /// What a header says, for a test.
     #[derive(Clone, Copy)]
@@ -179,6 +185,7 @@ mod tests {
         /// `general.file_type` and the type of the only matrix, of 256 x `rows` weights.
         quantization: (u32, TensorType),
         rows: u64,
+        synthetic: bool,
     }
 
     const Q4_0: (u32, TensorType) = (2, TensorType::Q4_0);
@@ -191,12 +198,14 @@ mod tests {
         architecture: "llama",
         quantization: Q8_0,
         rows: 100,
+        synthetic: false,
     };
 
     fn item(says: Says) -> Item {
         let mut writer = Writer::new();
         writer.set("general.architecture", says.architecture);
         writer.set("general.name", says.name);
+        writer.set(SYNTHETIC, says.synthetic);
         writer.set("general.file_type", says.quantization.0);
         let key = format!("{}.block_count", says.architecture);
         writer.set(key.as_str(), 1u32);
@@ -305,6 +314,22 @@ mod tests {
                 group_of("wizard 7b", &["Q4_0", "Q8_0"])
             ]
         );
+    }
+
+    #[test]
+    fn a_model_made_here_is_labelled_whatever_its_file_is_called() {
+        let made = |file| {
+            item(Says {
+                file,
+                name: "Made here (random weights)",
+                synthetic: true,
+                ..SMOL
+            })
+        };
+        let shelf = arrange(&[made("a.gguf"), made("b.gguf"), item(SMOL)]);
+        let labelled = |group: &Group| (group.synthetic, group.name.contains("(random weights)"));
+        let labels: Vec<_> = shelf.groups.iter().map(labelled).collect();
+        assert_eq!(labels, [(true, true), (true, true), (false, false)]);
     }
 
     #[test]

@@ -65,9 +65,10 @@ impl Item {
     /// What it is good for.
     pub fn role(&self) -> Role {
         match &self.reading {
+            // A cut-off model is still known for what it is, and keeps its place.
             Reading::Read(model) if model.kind.is_model() => Role::Model,
-            Reading::Read(_) => Role::Helper,
-            Reading::Broken(_) => Role::Broken,
+            Reading::Read(model) if model.check().is_ok() => Role::Helper,
+            Reading::Read(_) | Reading::Broken(_) => Role::Broken,
         }
     }
 
