@@ -169,9 +169,10 @@ fn check_experts(metadata: &Metadata) -> Result<(), Limit> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field::Field;
     use crate::read::read_from;
     use crate::testing::{read_back, two_layers, with};
-    use crate::writer::{Field, Writer};
+    use crate::writer::Writer;
 
     fn refusal(writer: &Writer) -> String {
         read_back(writer).check_decodes().unwrap_err().to_string()

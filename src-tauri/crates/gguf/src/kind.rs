@@ -123,8 +123,9 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field::Field;
     use crate::testing::{read_back, two_layers, with};
-    use crate::writer::{Field, Writer};
+    use crate::writer::Writer;
 
     #[test]
     fn an_architecture_says_what_a_model_does() {

@@ -290,8 +290,8 @@ impl Metadata {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field::Field;
     use crate::testing::{read_back, two_layers, with};
-    use crate::writer::Field;
 
     fn metadata(key: &str, value: impl Into<Field>) -> Metadata {
         read_back(&with(two_layers("lfm2"), key, value)).metadata

@@ -1,9 +1,10 @@
 //! Small models for tests, read back from what the writer wrote.
 
+use crate::field::Field;
 use crate::model::Model;
 use crate::read::read_from;
 use crate::tensor_type::TensorType;
-use crate::writer::{Field, Writer};
+use crate::writer::Writer;
 
 /// An architecture with two layers of one tensor each.
 pub(crate) fn two_layers(architecture: &str) -> Writer {
