@@ -20,7 +20,10 @@ use tempfile::TempDir;
 /// When it was not built.
 pub fn twospeed() -> PathBuf {
     let test = std::env::current_exe().expect("a running test has a path");
-    let release = test.parent().and_then(Path::parent).expect("BUG: cargo's folders");
+    let release = test
+        .parent()
+        .and_then(Path::parent)
+        .expect("BUG: cargo's folders");
     let program = release.join(format!("twospeed{}", std::env::consts::EXE_SUFFIX));
     assert!(
         program.exists(),
@@ -61,7 +64,9 @@ pub fn smollm2() -> PathBuf {
 
 /// A file of `tests/data`.
 pub fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("data")
+        .join(name)
 }
 
 /// A data folder of a test's own, with the command line to use it.
@@ -98,7 +103,10 @@ impl Desk {
 
     /// Runs the command line to its end.
     pub fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ran {
-        let output = self.command(arguments).output().expect("twospeed can be started");
+        let output = self
+            .command(arguments)
+            .output()
+            .expect("twospeed can be started");
         Ran::from(output)
     }
 }
@@ -145,7 +153,10 @@ impl Ran {
         assert!(!self.err.contains("panicked"), "{}", self.err);
         let sentence = self.err.trim().to_owned();
         assert!(!sentence.is_empty(), "it failed without a word");
-        assert!(!sentence.contains('\n') || code == 2, "more than one line: {sentence}");
+        assert!(
+            !sentence.contains('\n') || code == 2,
+            "more than one line: {sentence}"
+        );
         sentence
     }
 }

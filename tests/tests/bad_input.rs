@@ -44,15 +44,26 @@ fn what_is_no_model_is_named_for_what_it_is() {
         (folder.join("nowhere.gguf"), "does not exist"),
         (folder.to_owned(), "is a folder"),
         (file("empty.gguf", b""), "is empty"),
-        (file("page.gguf", b"<!doctype html>\n<html><body>404</body></html>"), "web page"),
-        (file("text.gguf", b"hello world, this is no model at all"), "not a GGUF"),
+        (
+            file(
+                "page.gguf",
+                b"<!doctype html>\n<html><body>404</body></html>",
+            ),
+            "web page",
+        ),
+        (
+            file("text.gguf", b"hello world, this is no model at all"),
+            "not a GGUF",
+        ),
     ];
     for (path, says) in cases {
         for command in ["inspect", "estimate"] {
             let sentence = desk.run([command.as_ref(), path.as_os_str()]).fails(1);
             assert!(sentence.contains(says), "{command}: {sentence}");
         }
-        let sentence = desk.run(["bench".as_ref(), "-m".as_ref(), path.as_os_str()]).fails(1);
+        let sentence = desk
+            .run(["bench".as_ref(), "-m".as_ref(), path.as_os_str()])
+            .fails(1);
         assert!(sentence.contains(says), "bench: {sentence}");
     }
 }
@@ -63,7 +74,11 @@ fn a_truncated_download_is_named_with_what_is_there() {
     let whole = fs::read(smollm2()).unwrap();
     let cut = desk.path().join("cut.gguf");
     fs::write(&cut, &whole[..50_000_000]).unwrap();
-    for command in [vec!["inspect"], vec!["bench", "-m"], vec!["generate", "-p", "x", "-m"]] {
+    for command in [
+        vec!["inspect"],
+        vec!["bench", "-m"],
+        vec!["generate", "-p", "x", "-m"],
+    ] {
         let mut arguments: Vec<_> = command.iter().map(std::ffi::OsString::from).collect();
         arguments.push(cut.clone().into_os_string());
         let sentence = desk.run(&arguments).fails(1);
@@ -106,10 +121,27 @@ fn a_context_that_cannot_fit_is_refused_and_the_rest_is_measured() {
     let desk = Desk::new();
     let model = smollm2();
     let ran = desk.run([
-        "bench", "-m", model.to_str().unwrap(), "-p", "16", "-n", "0", "-d", "0,2000000000", "-r", "1", "-o", "jsonl",
+        "bench",
+        "-m",
+        model.to_str().unwrap(),
+        "-p",
+        "16",
+        "-n",
+        "0",
+        "-d",
+        "0,2000000000",
+        "-r",
+        "1",
+        "-o",
+        "jsonl",
     ]);
     assert_eq!(ran.code, Some(1));
-    assert_eq!(ran.out.lines().count(), 1, "the test that fits is there: {}", ran.out);
+    assert_eq!(
+        ran.out.lines().count(),
+        1,
+        "the test that fits is there: {}",
+        ran.out
+    );
     assert_eq!(json(ran.out.trim())["n_depth"], 0);
     assert!(ran.err.contains("GiB"), "{}", ran.err);
 }
@@ -120,12 +152,29 @@ fn a_file_may_have_any_name() {
     let name = std::ffi::OsStr::from_bytes(b"m\xff\n\x1b[31m, -x.gguf");
     let path = desk.path().join(name);
     std::os::unix::fs::symlink(smollm2(), &path).unwrap();
-    let facts = json(&desk.run(["inspect".as_ref(), path.as_os_str(), "--json".as_ref()]).ok());
+    let facts = json(
+        &desk
+            .run(["inspect".as_ref(), path.as_os_str(), "--json".as_ref()])
+            .ok(),
+    );
     assert_eq!(facts["quantization"], "Q4_1");
-    let table = desk.run(["bench".as_ref(), "-m".as_ref(), path.as_os_str(), "-p".as_ref(), "8".as_ref(), "-n".as_ref(), "0".as_ref(), "-r".as_ref(), "1".as_ref()]);
+    let table = desk.run([
+        "bench".as_ref(),
+        "-m".as_ref(),
+        path.as_os_str(),
+        "-p".as_ref(),
+        "8".as_ref(),
+        "-n".as_ref(),
+        "0".as_ref(),
+        "-r".as_ref(),
+        "1".as_ref(),
+    ]);
     assert!(table.ok().contains("pp8"));
     let listed = desk.run(["models".as_ref(), desk.path().as_os_str()]).ok();
-    assert!(!listed.contains('\x1b'), "nothing repaints the terminal: {listed:?}");
+    assert!(
+        !listed.contains('\x1b'),
+        "nothing repaints the terminal: {listed:?}"
+    );
 }
 
 #[test]
@@ -134,12 +183,26 @@ fn a_database_of_a_newer_version_is_refused_and_left_alone() {
     desk.run(["runs"]).ok();
     let file = desk.path().join("history.sqlite");
     let python = "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.execute('PRAGMA user_version=9999'); c.commit()";
-    let status = std::process::Command::new("python3").args(["-c", python]).arg(&file).status().unwrap();
+    let status = std::process::Command::new("python3")
+        .args(["-c", python])
+        .arg(&file)
+        .status()
+        .unwrap();
     assert!(status.success());
     let before = fs::read(&file).unwrap();
     let model = smollm2();
     let sentence = desk
-        .run(["bench", "-m", model.to_str().unwrap(), "-p", "8", "-n", "0", "-r", "1"])
+        .run([
+            "bench",
+            "-m",
+            model.to_str().unwrap(),
+            "-p",
+            "8",
+            "-n",
+            "0",
+            "-r",
+            "1",
+        ])
         .fails(1);
     assert!(sentence.contains("newer"), "{sentence}");
     assert_eq!(fs::read(&file).unwrap(), before);
@@ -167,7 +230,10 @@ fn an_unwritable_place_for_a_figure_is_named() {
     let sentence = desk
         .run(["chart", "speeds", "--out", "/nowhere/at/all.svg"])
         .fails(1);
-    assert!(sentence.contains("Measure first") || sentence.contains("/nowhere"), "{sentence}");
+    assert!(
+        sentence.contains("Measure first") || sentence.contains("/nowhere"),
+        "{sentence}"
+    );
     let ran = desk.run(["chart", "speeds", "--out", "figure.doc"]);
     assert_eq!(ran.code, Some(2));
     assert!(ran.err.contains(".svg"), "{}", ran.err);

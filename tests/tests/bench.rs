@@ -1,7 +1,7 @@
 //! `twospeed bench` with a real model: llama-bench's formats, the history behind them, the figure.
 
-use std::process::{Command, Stdio};
 use std::io::Write;
+use std::process::{Command, Stdio};
 
 use twospeed_tests::{Desk, data, json, smollm2};
 
@@ -13,7 +13,12 @@ fn python(script: &str, input: &str) -> String {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "python refuses it");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
@@ -22,7 +27,21 @@ fn python(script: &str, input: &str) -> String {
 fn bench(desk: &Desk, format: &str) -> String {
     let model = smollm2();
     desk.run([
-        "bench", "-m", model.to_str().unwrap(), "-p", "32,64", "-n", "8", "-pg", "32,8", "-r", "2", "-t", "2", "-o", format,
+        "bench",
+        "-m",
+        model.to_str().unwrap(),
+        "-p",
+        "32,64",
+        "-n",
+        "8",
+        "-pg",
+        "32,8",
+        "-r",
+        "2",
+        "-t",
+        "2",
+        "-o",
+        format,
     ])
     .ok()
 }
@@ -60,7 +79,10 @@ fn every_format_is_read_by_its_own_readers() {
     let lines: Vec<_> = table.lines().collect();
     assert!(lines[0].starts_with("| model "), "{table}");
     assert!(lines[2].contains("| llama 256M Q4_1 "), "{table}");
-    assert!(lines[2].contains(" pp32 |") && lines[5].contains(" pp32+tg8 |"), "{table}");
+    assert!(
+        lines[2].contains(" pp32 |") && lines[5].contains(" pp32+tg8 |"),
+        "{table}"
+    );
     assert_eq!(lines[7], "build: unknown (11434)");
 }
 
@@ -75,7 +97,16 @@ fn fields_that_do_not_depend_on_the_machine_are_llama_benchs() {
     };
     assert_eq!(names(ours), names(&theirs));
     let machines = [
-        "build_number", "cpu_info", "model_filename", "test_time", "avg_ns", "stddev_ns", "avg_ts", "stddev_ts", "samples_ns", "samples_ts",
+        "build_number",
+        "cpu_info",
+        "model_filename",
+        "test_time",
+        "avg_ns",
+        "stddev_ns",
+        "avg_ts",
+        "stddev_ts",
+        "samples_ns",
+        "samples_ts",
     ];
     for (field, value) in &theirs {
         if !machines.contains(&field.as_str()) {
@@ -106,15 +137,33 @@ fn what_is_printed_is_what_is_kept() {
     other.run(import).ok();
     other.run(import).ok();
     let again = json(&other.run(["export", "-o", "json"]).ok());
-    assert_eq!(again, printed, "an import and a second import change nothing");
+    assert_eq!(
+        again, printed,
+        "an import and a second import change nothing"
+    );
 }
 
 #[test]
 fn nothing_is_kept_when_nothing_is_to_be_kept() {
     let desk = Desk::new();
     let model = smollm2();
-    desk.run(["bench", "-m", model.to_str().unwrap(), "-p", "8", "-n", "0", "-r", "1", "--no-save"]).ok();
-    assert_eq!(json(&desk.run(["runs", "--json"]).ok()), serde_json::json!([]));
+    desk.run([
+        "bench",
+        "-m",
+        model.to_str().unwrap(),
+        "-p",
+        "8",
+        "-n",
+        "0",
+        "-r",
+        "1",
+        "--no-save",
+    ])
+    .ok();
+    assert_eq!(
+        json(&desk.run(["runs", "--json"]).ok()),
+        serde_json::json!([])
+    );
 }
 
 #[test]
@@ -144,11 +193,17 @@ fn results_name_what_ran_and_where_it_lay() {
 #[test]
 fn the_built_in_model_is_measured_drawn_and_labelled() {
     let desk = Desk::new();
-    desk.run(["bench", "-m", "builtin", "-p", "32", "-n", "8", "-r", "2"]).ok();
+    desk.run(["bench", "-m", "builtin", "-p", "32", "-n", "8", "-r", "2"])
+        .ok();
     for format in ["svg", "png", "pdf"] {
         let figure = desk.path().join(format!("speeds.{format}"));
         desk.run([
-            "chart".as_ref(), "speeds".as_ref(), "--overlay".as_ref(), "ceiling".as_ref(), "--out".as_ref(), figure.as_os_str(),
+            "chart".as_ref(),
+            "speeds".as_ref(),
+            "--overlay".as_ref(),
+            "ceiling".as_ref(),
+            "--out".as_ref(),
+            figure.as_os_str(),
         ])
         .ok();
         let bytes = std::fs::read(&figure).unwrap();
@@ -160,7 +215,13 @@ fn the_built_in_model_is_measured_drawn_and_labelled() {
         assert!(bytes.starts_with(magic), "{format}");
         if format == "svg" {
             let svg = String::from_utf8(bytes).unwrap();
-            for text in ["Prefill", "Decode", "ceiling", "random weights", "llama.cpp build 11434"] {
+            for text in [
+                "Prefill",
+                "Decode",
+                "ceiling",
+                "random weights",
+                "llama.cpp build 11434",
+            ] {
                 assert!(svg.contains(text), "{text} is missing");
             }
         }
@@ -173,16 +234,33 @@ fn a_prompt_is_answered_with_its_parts_timed() {
     let model = smollm2();
     let answer = json(
         &desk
-            .run(["generate", "-m", model.to_str().unwrap(), "-p", "The capital of France is", "-n", "8", "--json"])
+            .run([
+                "generate",
+                "-m",
+                model.to_str().unwrap(),
+                "-p",
+                "The capital of France is",
+                "-n",
+                "8",
+                "--json",
+            ])
             .ok(),
     );
     let generated = &answer["generated"];
-    assert!(answer["text"].as_str().unwrap().contains("Paris"), "{answer:#}");
+    assert!(
+        answer["text"].as_str().unwrap().contains("Paris"),
+        "{answer:#}"
+    );
     let number = |name: &str| generated[name].as_u64().unwrap();
     assert_eq!(number("n_reused"), 0);
     assert!(number("n_generated") <= 8);
     assert!(number("ttft_ns") >= number("tokenize_ns") + number("prefill_ns"));
-    let at: Vec<u64> = generated["token_at_ns"].as_array().unwrap().iter().map(|at| at.as_u64().unwrap()).collect();
+    let at: Vec<u64> = generated["token_at_ns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|at| at.as_u64().unwrap())
+        .collect();
     assert!(at.is_sorted());
     assert_eq!(at[0], number("ttft_ns"));
     assert_eq!(number("decode_ns"), at.last().unwrap() - at[0]);

@@ -31,7 +31,9 @@ impl Context {
     pub fn home(&self) -> Result<PathBuf, Failure> {
         std::env::home_dir()
             .filter(|home| !home.as_os_str().is_empty())
-            .ok_or_else(|| Failure::Failed("There is no home folder: name the folders to look through.".into()))
+            .ok_or_else(|| {
+                Failure::Failed("There is no home folder: name the folders to look through.".into())
+            })
     }
 
     /// Opens the history and says what there is to say about it.
@@ -45,7 +47,10 @@ impl Context {
     }
 
     /// Runs to the end on one thread: a measurement wants the others for itself.
-    pub fn block_on<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    pub fn block_on<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

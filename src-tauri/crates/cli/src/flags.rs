@@ -66,6 +66,9 @@ mod tests {
 
     #[test]
     fn a_file_of_that_name_can_still_be_named() {
-        assert_eq!(changed(&["inspect", "--", "-ngl"]), ["inspect", "--", "-ngl"]);
+        assert_eq!(
+            changed(&["inspect", "--", "-ngl"]),
+            ["inspect", "--", "-ngl"]
+        );
     }
 }

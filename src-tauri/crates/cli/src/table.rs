@@ -14,7 +14,10 @@ impl Table {
     pub fn new(headings: &[&'static str]) -> Self {
         Self {
             right: headings.iter().map(|text| text.starts_with('>')).collect(),
-            headings: headings.iter().map(|text| text.trim_start_matches('>')).collect(),
+            headings: headings
+                .iter()
+                .map(|text| text.trim_start_matches('>'))
+                .collect(),
             rows: Vec::new(),
         }
     }
@@ -33,7 +36,11 @@ impl Table {
             .enumerate()
             .map(|(column, heading)| {
                 let cells = self.rows.iter().filter_map(|row| row.get(column));
-                cells.map(|cell| width(cell)).chain([width(heading)]).max().unwrap_or(0)
+                cells
+                    .map(|cell| width(cell))
+                    .chain([width(heading)])
+                    .max()
+                    .unwrap_or(0)
             })
             .collect();
         let mut line = |cells: &mut dyn Iterator<Item = &str>| {

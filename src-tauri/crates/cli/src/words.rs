@@ -20,7 +20,11 @@ pub fn warning(warning: &Warning) -> String {
             "The speed {} by {} from the first repetition to the last: the machine {}. Measure longer to see where it settles.",
             if *relative < 0.0 { "falls" } else { "rises" },
             percent(relative.abs()),
-            if *relative < 0.0 { "gets warm or busy" } else { "was still getting going" },
+            if *relative < 0.0 {
+                "gets warm or busy"
+            } else {
+                "was still getting going"
+            },
         ),
         Warning::SwapInUse { bytes } => format!(
             "{:.1} GiB of swap is in use: parts of the work may wait for the disk. Free memory and measure again.",
@@ -39,7 +43,11 @@ pub fn warning(warning: &Warning) -> String {
         Warning::Drift { relative } => format!(
             "The same fixed work took {} {} after the test than before: the machine changed meanwhile, so compare with care.",
             percent(relative.abs()),
-            if *relative > 0.0 { "longer" } else { "less time" },
+            if *relative > 0.0 {
+                "longer"
+            } else {
+                "less time"
+            },
         ),
         Warning::OnBattery => {
             "The machine runs on battery and may hold its clock down. Plug it in.".into()
@@ -47,9 +55,9 @@ pub fn warning(warning: &Warning) -> String {
         Warning::VariantSetAside { died, ran } => format!(
             "The CPU variant {died} dies on this machine of an instruction it does not have; {ran} ran instead."
         ),
-        Warning::SoftwareGpu { device } => format!(
-            "{device} is a GPU interface computed by the processor: this is no GPU speed."
-        ),
+        Warning::SoftwareGpu { device } => {
+            format!("{device} is a GPU interface computed by the processor: this is no GPU speed.")
+        }
         Warning::NothingOffloaded { asked } => format!(
             "{asked} layers were to run on a GPU and none did: no GPU backend is there. This is the processor's speed."
         ),

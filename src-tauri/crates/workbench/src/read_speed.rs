@@ -77,7 +77,9 @@ impl ReadSpeed {
 
     /// The reading at the largest buffer.
     pub fn beyond(&self) -> Option<&ReadReading> {
-        self.readings.iter().max_by_key(|reading| reading.buffer_bytes)
+        self.readings
+            .iter()
+            .max_by_key(|reading| reading.buffer_bytes)
     }
 
     /// Every reading, by size.
@@ -88,9 +90,17 @@ impl ReadSpeed {
 
 /// Buffer sizes to read that are not known yet: one for each working set, and one far beyond the
 /// last-level cache.
-pub fn missing_sizes(known: &ReadSpeed, working_sets: &[Bytes], available: Option<u64>) -> Vec<u64> {
+pub fn missing_sizes(
+    known: &ReadSpeed,
+    working_sets: &[Bytes],
+    available: Option<u64>,
+) -> Vec<u64> {
     let beyond = beyond_the_cache(&known.machine, available);
-    let mut have: Vec<u64> = known.readings.iter().map(|reading| reading.buffer_bytes).collect();
+    let mut have: Vec<u64> = known
+        .readings
+        .iter()
+        .map(|reading| reading.buffer_bytes)
+        .collect();
     let mut missing = Vec::new();
     let sets = working_sets.iter().map(|set| set.0.min(beyond));
     for size in sets.chain([beyond]).filter(|size| *size > 0) {
@@ -105,7 +115,11 @@ pub fn missing_sizes(known: &ReadSpeed, working_sets: &[Bytes], available: Optio
 /// Every size that is known, to read them anew, and the one far beyond the last-level cache.
 pub fn all_sizes(known: &ReadSpeed, available: Option<u64>) -> Vec<u64> {
     let beyond = beyond_the_cache(&known.machine, available);
-    let mut sizes: Vec<u64> = known.readings.iter().map(|reading| reading.buffer_bytes).collect();
+    let mut sizes: Vec<u64> = known
+        .readings
+        .iter()
+        .map(|reading| reading.buffer_bytes)
+        .collect();
     if !sizes.iter().any(|size| alike(*size, beyond)) {
         sizes.push(beyond);
     }

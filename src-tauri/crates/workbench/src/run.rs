@@ -75,9 +75,14 @@ pub fn waiting_sentence(holder: Option<&Holder>) -> String {
             "Another measurement runs on this machine ({}, process {}, for {} s): this one waits until it ends.",
             holder.what,
             holder.pid,
-            Timestamp::now().duration_since(holder.since).as_secs().max(0)
+            Timestamp::now()
+                .duration_since(holder.since)
+                .as_secs()
+                .max(0)
         ),
-        None => "Another measurement runs on this machine: this one waits until it ends.".to_owned(),
+        None => {
+            "Another measurement runs on this machine: this one waits until it ends.".to_owned()
+        }
     }
 }
 

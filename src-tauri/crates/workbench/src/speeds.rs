@@ -204,7 +204,7 @@ fn detail(bar: &Bar<'_>, bars: &[Bar<'_>], usual: (Option<u32>, Option<u32>)) ->
         bars.iter().any(|other| of(other) != own).then_some(own)
     };
     let settings: [(&str, &dyn Fn(&Bar<'_>) -> String); 7] = [
-        ("", &|bar| format!("{} threads", bar.settings.n_threads)),
+        ("", &|bar| threads(bar.settings.n_threads)),
         ("ubatch ", &|bar| bar.settings.n_ubatch.to_string()),
         ("batch ", &|bar| bar.settings.n_batch.to_string()),
         ("KV ", &|bar| kv(bar.settings)),
@@ -227,9 +227,22 @@ fn detail(bar: &Bar<'_>, bars: &[Bar<'_>], usual: (Option<u32>, Option<u32>)) ->
             && length(other.decode) == length(bar.decode)
     });
     if twins.count() > 1 {
-        parts.push(bar.run.run.started_at.strftime("%Y-%m-%d %H:%M UTC").to_string());
+        parts.push(
+            bar.run
+                .run
+                .started_at
+                .strftime("%Y-%m-%d %H:%M UTC")
+                .to_string(),
+        );
     }
     (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn threads(number: u32) -> String {
+    format!(
+        "{number} {}",
+        if number == 1 { "thread" } else { "threads" }
+    )
 }
 
 fn kv(settings: &Settings) -> String {
@@ -295,10 +308,9 @@ fn subtitle(bars: &[Bar<'_>], usual: (Option<u32>, Option<u32>)) -> String {
             }
         }
     };
-    let threads = distinct(bars.iter().map(|bar| bar.settings.n_threads));
-    let threads = match threads[..] {
-        [1] => ", 1 thread".to_owned(),
-        [n] => format!(", {n} threads"),
+    let counts = distinct(bars.iter().map(|bar| bar.settings.n_threads));
+    let threads = match counts[..] {
+        [n] => format!(", {}", threads(n)),
         _ => String::new(),
     };
     let tests = match usual {
@@ -324,32 +336,40 @@ fn footer(bars: &[Bar<'_>], options: &SpeedsOptions<'_>) -> Vec<String> {
             worker.engine.build_number, worker.backends, worker.variant.name
         ))
     }));
-    if files.len() <= 4 {
-        statements.push(format!("{}.", files.join(", ")));
-    } else {
-        statements.push(format!("{} model files.", files.len()));
-    }
-    statements.push(format!("{}.", engines.join("; ")));
+    let files = match files.len() {
+        0..=4 => files.join(", "),
+        n => format!("{n} model files"),
+    };
+    statements.push(format!("{files}. {}.", engines.join("; ")));
     if bars.iter().any(|bar| bar.model.synthetic) {
-        statements.push("The built-in model has random weights: its speed is real, its text is noise.".to_owned());
+        statements.push(
+            "The built-in model has random weights: its speed is real, its text is noise."
+                .to_owned(),
+        );
     }
-    let machines = distinct(bars.iter().map(|bar| machine(&bar.run.run.machine)));
-    statements.push(format!("{}.", machines.join("; ")));
-    statements.push(when(bars, &options.time_zone));
     if options.overlays.ceiling
         && let Some(source) = &options.ceiling_source
     {
         statements.push(source.clone());
     }
+    let machines = distinct(bars.iter().map(|bar| machine(&bar.run.run.machine)));
     let versions = distinct(bars.iter().map(|bar| bar.run.run.app_version.as_str()));
-    statements.push(format!("Twospeed {}.", versions.join(", ")));
+    statements.push(format!(
+        "{}. {} Twospeed {}.",
+        machines.join("; "),
+        when(bars, &options.time_zone),
+        versions.join(", ")
+    ));
     statements
 }
 
 fn machine(machine: &Machine) -> String {
     let mut parts = vec![machine.cpu.clone()];
     if let Some(cores) = machine.physical_cores {
-        parts.push(format!("{cores} {}", if cores == 1 { "core" } else { "cores" }));
+        parts.push(format!(
+            "{cores} {}",
+            if cores == 1 { "core" } else { "cores" }
+        ));
     }
     if let Some(bytes) = machine.memory_bytes {
         parts.push(format!("{:.0} GB", bytes as f64 / 1e9));
@@ -363,7 +383,12 @@ fn when(bars: &[Bar<'_>], zone: &TimeZone) -> String {
         bars.iter()
             .flat_map(|bar| [bar.prefill, bar.decode])
             .flatten()
-            .flat_map(|test| [Some(test.record.started_at), test.end.as_ref().map(|end| end.ended_at)])
+            .flat_map(|test| {
+                [
+                    Some(test.record.started_at),
+                    test.end.as_ref().map(|end| end.ended_at),
+                ]
+            })
             .flatten()
             .map(|moment| moment.to_zoned_datetime(zone.clone()))
     };

@@ -5,7 +5,8 @@ use std::path::Path;
 use twospeed_engine::Settings;
 use twospeed_estimate::{ContextSettings, FlashAttention, Shape, Weights, context_bytes};
 use twospeed_gguf::Model;
-use twospeed_library::builtin;
+use twospeed_library::display::shown;
+use twospeed_library::is_synthetic;
 use twospeed_measure::PlannedTest;
 use twospeed_measure::model::MeasuredModel;
 
@@ -28,12 +29,13 @@ impl Subject {
     ///
     /// Errors: `file_unusable` with one sentence, for everything the engine could not load.
     pub fn read(path: &Path) -> Result<Self, Problem> {
-        let unusable = |error: &dyn std::fmt::Display| Problem::new("file_unusable", error);
+        let unusable = |error: &dyn std::fmt::Display| {
+            Problem::new("file_unusable", shown(&error.to_string()))
+        };
         let header = twospeed_gguf::read(path).map_err(|error| unusable(&error))?;
         header.check_loads().map_err(|error| unusable(&error))?;
-        let fingerprint =
-            twospeed_gguf::fingerprint(&header).map_err(|error| unusable(&error))?;
-        let synthetic = fingerprint == builtin::FINGERPRINT;
+        let fingerprint = twospeed_gguf::fingerprint(&header).map_err(|error| unusable(&error))?;
+        let synthetic = is_synthetic(&header);
         let weights = Weights::of(&header).ok();
         let measured = MeasuredModel::of(
             &header,

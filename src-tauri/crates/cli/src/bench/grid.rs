@@ -16,29 +16,55 @@ pub fn tests(args: &BenchArgs, default_threads: u32) -> Result<Vec<(Settings, Te
         ..Settings::default()
     }];
     // Outermost first, as llama-bench nests its loops.
-    vary(&mut grid, &numbers(&args.fit_target, "-fitt")?, |s, v: u64| s.fit_target = v);
-    vary(&mut grid, &numbers(&args.fit_ctx, "-fitc")?, |s, v| s.fit_min_ctx = v);
-    vary(&mut grid, &numbers(&args.n_gpu_layers, "-ngl")?, |s, v| s.n_gpu_layers = v);
-    vary(&mut grid, &numbers(&args.n_cpu_moe, "-ncmoe")?, |s, v| s.n_cpu_moe = v);
+    vary(
+        &mut grid,
+        &numbers(&args.fit_target, "-fitt")?,
+        |s, v: u64| s.fit_target = v,
+    );
+    vary(&mut grid, &numbers(&args.fit_ctx, "-fitc")?, |s, v| {
+        s.fit_min_ctx = v
+    });
+    vary(&mut grid, &numbers(&args.n_gpu_layers, "-ngl")?, |s, v| {
+        s.n_gpu_layers = v
+    });
+    vary(&mut grid, &numbers(&args.n_cpu_moe, "-ncmoe")?, |s, v| {
+        s.n_cpu_moe = v
+    });
     vary(&mut grid, &args.split_mode, |s, v| s.split_mode = v);
     vary(&mut grid, &args.load_mode, |s, v| s.load_mode = v);
     vary(&mut grid, &args.lazy_mode, |s, v| s.lazy_mode = v);
-    vary(&mut grid, &numbers(&args.main_gpu, "-mg")?, |s, v| s.main_gpu = v);
+    vary(&mut grid, &numbers(&args.main_gpu, "-mg")?, |s, v| {
+        s.main_gpu = v
+    });
     vary(&mut grid, &args.device, |s, v| s.devices = v);
-    vary(&mut grid, &shares(&args.tensor_split)?, |s, v| s.tensor_split = v);
-    vary(&mut grid, &args.override_tensor, |s, v| s.tensor_buft_overrides = v);
+    vary(&mut grid, &shares(&args.tensor_split)?, |s, v| {
+        s.tensor_split = v
+    });
+    vary(&mut grid, &args.override_tensor, |s, v| {
+        s.tensor_buft_overrides = v
+    });
     vary(&mut grid, &flags(&args.no_host), |s, v| s.no_host = v);
     vary(&mut grid, &flags(&args.repack), |s, v| s.repack = v);
     vary(&mut grid, &flags(&args.embeddings), |s, v| s.embeddings = v);
-    vary(&mut grid, &flags(&args.no_op_offload), |s, v| s.no_op_offload = v);
-    vary(&mut grid, &positive(&args.batch_size, "-b")?, |s, v| s.n_batch = v);
-    vary(&mut grid, &positive(&args.ubatch_size, "-ub")?, |s, v| s.n_ubatch = v);
+    vary(&mut grid, &flags(&args.no_op_offload), |s, v| {
+        s.no_op_offload = v
+    });
+    vary(&mut grid, &positive(&args.batch_size, "-b")?, |s, v| {
+        s.n_batch = v
+    });
+    vary(&mut grid, &positive(&args.ubatch_size, "-ub")?, |s, v| {
+        s.n_ubatch = v
+    });
     vary(&mut grid, &args.cache_type_k, |s, v| s.type_k = v);
     vary(&mut grid, &args.cache_type_v, |s, v| s.type_v = v);
-    vary(&mut grid, &flags(&args.no_kv_offload), |s, v| s.no_kv_offload = v);
+    vary(&mut grid, &flags(&args.no_kv_offload), |s, v| {
+        s.no_kv_offload = v
+    });
     let flash: Vec<FlashAttention> = args.flash_attn.iter().map(|flag| flag.0).collect();
     vary(&mut grid, &flash, |s, v| s.flash_attn = v);
-    vary(&mut grid, &positive(&args.threads, "-t")?, |s, v| s.n_threads = v);
+    vary(&mut grid, &positive(&args.threads, "-t")?, |s, v| {
+        s.n_threads = v
+    });
     vary(&mut grid, &args.cpu_mask, |s, v| s.cpu_mask = v);
     vary(&mut grid, &flags(&args.cpu_strict), |s, v| s.cpu_strict = v);
 
@@ -50,8 +76,17 @@ pub fn tests(args: &BenchArgs, default_threads: u32) -> Result<Vec<(Settings, Te
         for n_depth in &depths {
             for poll in &polls {
                 for spec in &specs {
-                    let settings = Settings { poll: *poll, ..settings.clone() };
-                    tests.push((settings, TestSpec { n_depth: *n_depth, ..*spec }));
+                    let settings = Settings {
+                        poll: *poll,
+                        ..settings.clone()
+                    };
+                    tests.push((
+                        settings,
+                        TestSpec {
+                            n_depth: *n_depth,
+                            ..*spec
+                        },
+                    ));
                 }
             }
         }
@@ -61,7 +96,11 @@ pub fn tests(args: &BenchArgs, default_threads: u32) -> Result<Vec<(Settings, Te
 
 /// Prefill tests, then decode tests, then both in one; a test of nothing is left out.
 fn specs(args: &BenchArgs) -> Result<Vec<TestSpec>, String> {
-    let of = |n_prompt, n_gen| TestSpec { n_prompt, n_gen, n_depth: 0 };
+    let of = |n_prompt, n_gen| TestSpec {
+        n_prompt,
+        n_gen,
+        n_depth: 0,
+    };
     let prompts = or(numbers(&args.n_prompt, "-p")?, 512);
     let generations = or(numbers(&args.n_gen, "-n")?, 128);
     let specs: Vec<_> = prompts
@@ -104,9 +143,7 @@ fn numbers<T: TryFrom<i64>>(given: &[Numbers], flag: &str) -> Result<Vec<T>, Str
     given
         .iter()
         .flat_map(|numbers| &numbers.0)
-        .map(|number| {
-            T::try_from(*number).map_err(|_| format!("{flag} {number} is out of range."))
-        })
+        .map(|number| T::try_from(*number).map_err(|_| format!("{flag} {number} is out of range.")))
         .collect()
 }
 
@@ -119,7 +156,11 @@ fn positive(given: &[Numbers], flag: &str) -> Result<Vec<u32>, String> {
 }
 
 fn flags(given: &[List<Flag>]) -> Vec<bool> {
-    given.iter().flat_map(|list| &list.0).map(|flag| flag.0).collect()
+    given
+        .iter()
+        .flat_map(|list| &list.0)
+        .map(|flag| flag.0)
+        .collect()
 }
 
 /// `3/1` in llama-bench's spelling: two decimals each, trailing zeros dropped but for the first.
@@ -130,9 +171,14 @@ fn shares(given: &[String]) -> Result<Vec<String>, String> {
             let mut shares = text
                 .split('/')
                 .map(|share| {
-                    share.trim().parse::<f32>().ok().filter(|share| share.is_finite() && *share >= 0.0).ok_or_else(|| {
-                        format!("-ts {text} is no list of shares: write for example 3/1.")
-                    })
+                    share
+                        .trim()
+                        .parse::<f32>()
+                        .ok()
+                        .filter(|share| share.is_finite() && *share >= 0.0)
+                        .ok_or_else(|| {
+                            format!("-ts {text} is no list of shares: write for example 3/1.")
+                        })
                 })
                 .collect::<Result<Vec<_>, _>>()?;
             while shares.len() > 1 && shares.last() == Some(&0.0) {

@@ -31,9 +31,7 @@ impl FromStr for Numbers {
 /// `first`, `first-last`, `first-last+step` or `first-last*factor`.
 fn range(text: &str, numbers: &mut Vec<i64>) -> Result<(), String> {
     let bad = || {
-        format!(
-            "\"{text}\" is no number and no range: write 512, 128-512, 0-4096+1024 or 1-64*2"
-        )
+        format!("\"{text}\" is no number and no range: write 512, 128-512, 0-4096+1024 or 1-64*2")
     };
     let number = |text: &str| text.parse::<i64>().map_err(|_| bad());
     let negative = text.starts_with('-');
@@ -59,7 +57,11 @@ fn range(text: &str, numbers: &mut Vec<i64>) -> Result<(), String> {
         };
         match following {
             Some(following) if following > next => next = following,
-            _ => return Err(format!("\"{text}\" never reaches {last}: the step must lead upwards")),
+            _ => {
+                return Err(format!(
+                    "\"{text}\" never reaches {last}: the step must lead upwards"
+                ));
+            }
         }
     }
     Ok(())
@@ -69,7 +71,10 @@ impl<T: FromStr<Err = String>> FromStr for List<T> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        text.split(',').map(T::from_str).collect::<Result<_, _>>().map(List)
+        text.split(',')
+            .map(T::from_str)
+            .collect::<Result<_, _>>()
+            .map(List)
     }
 }
 
@@ -137,7 +142,11 @@ mod tests {
         assert!("1-8+0".parse::<Numbers>().is_err());
         assert!("1-8*1".parse::<Numbers>().is_err());
         assert!("0-100000000".parse::<Numbers>().is_err());
-        assert!("1-9223372036854775807*4000000000".parse::<Numbers>().is_err());
+        assert!(
+            "1-9223372036854775807*4000000000"
+                .parse::<Numbers>()
+                .is_err()
+        );
     }
 
     #[test]

@@ -17,7 +17,9 @@ use twospeed_estimate::Bytes;
 use twospeed_history::History;
 use twospeed_measure::machine::Probe;
 use twospeed_measure::platform::{self, Host};
-use twospeed_measure::{Lease, Plan, PlannedTest, Progress, Recorder, RunEnd, RunOutcome, Stop, TestStatus};
+use twospeed_measure::{
+    Lease, Plan, PlannedTest, Progress, Recorder, RunEnd, RunOutcome, Stop, TestStatus,
+};
 use twospeed_workbench::{
     ReadSpeed, RunRequest, Subject, Unsaved, hold_lease, lease_place, measure_read_speed,
     missing_sizes, needs, waiting_sentence,
@@ -50,7 +52,8 @@ pub fn run(context: &Context, args: &BenchArgs) -> Result<(), Failure> {
         delay_ms: u64::from(args.delay) * 1000,
         ..Plan::new("bench", planned(&subjects, &tests, args.variant.as_deref()))
     };
-    plan.check().map_err(|error| Failure::Usage(error.to_string()))?;
+    plan.check()
+        .map_err(|error| Failure::Usage(error.to_string()))?;
     let headers: HashMap<_, _> = subjects
         .iter()
         .map(|subject| (subject.measured.fingerprint.clone(), subject.header.clone()))
@@ -59,7 +62,9 @@ pub fn run(context: &Context, args: &BenchArgs) -> Result<(), Failure> {
     let settings: Vec<&Settings> = plan.tests.iter().map(|test| &test.settings).collect();
     let output = Mutex::new(Output::new(args, &settings, default_threads));
     let outcome = context.block_on(measure(context, args, &plan, &needs, &output))?;
-    let mut output = output.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut output = output
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     output.end()?;
     report(&outcome)
 }
@@ -123,7 +128,9 @@ async fn measure(
     let mut failed_output = None;
     let mut progress = |step: Progress| {
         status.tell(&step);
-        let mut output = output.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut output = output
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Err(failure) = output.tell(step) {
             // Without a reader there is nobody to measure for.
             failed_output.get_or_insert(failure);
@@ -143,7 +150,10 @@ async fn measure(
     interrupt.abort();
     status.end();
     let outcome = outcome?;
-    if let Some(history) = history.as_ref().filter(|_| !args.no_save && outcome.end == RunEnd::Complete) {
+    if let Some(history) = history
+        .as_ref()
+        .filter(|_| !args.no_save && outcome.end == RunEnd::Complete)
+    {
         know_read_speed(&engine, history, plan, &lease).await;
     }
     if args.output == "results"
@@ -174,7 +184,9 @@ async fn know_read_speed(engine: &WorkerProcess, history: &History, plan: &Plan,
         .filter_map(|test| test.model.weight_bytes_per_token.map(Bytes))
         .collect();
     let measured = async {
-        let known = ReadSpeed::load(history, &machine).await.map_err(Failure::of)?;
+        let known = ReadSpeed::load(history, &machine)
+            .await
+            .map_err(Failure::of)?;
         let available = Host::new().state(None).memory_available_bytes;
         let sizes = missing_sizes(&known, &working_sets, available);
         let threads = platform::default_threads();
@@ -184,7 +196,10 @@ async fn know_read_speed(engine: &WorkerProcess, history: &History, plan: &Plan,
     };
     if let Err(failure) = measured.await {
         // The tests stand without it; ceilings stay unknown.
-        eprintln!("The read speed was not measured: {}", failure.sentence().unwrap_or_default());
+        eprintln!(
+            "The read speed was not measured: {}",
+            failure.sentence().unwrap_or_default()
+        );
     }
 }
 
@@ -202,7 +217,11 @@ async fn stop_on_interrupt(stop: Stop) {
 /// Warnings and failures after the table; an error when anything was not measured.
 fn report(outcome: &RunOutcome) -> Result<(), Failure> {
     for test in &outcome.tests {
-        let name = format!("{} of {}", test.test.spec, output::short_name(&test.test.model));
+        let name = format!(
+            "{} of {}",
+            test.test.spec,
+            output::short_name(&test.test.model)
+        );
         for warning in &test.end.warnings {
             eprintln!("{name}: {}", words::warning(warning));
         }
@@ -210,7 +229,11 @@ fn report(outcome: &RunOutcome) -> Result<(), Failure> {
     match &outcome.end {
         RunEnd::NotKept(error) => return Err(Failure::of(error)),
         RunEnd::NoEngine { message, .. } => return Err(Failure::Failed(message.clone())),
-        RunEnd::Stopped => return Err(Failure::Failed("Stopped before every test was done.".into())),
+        RunEnd::Stopped => {
+            return Err(Failure::Failed(
+                "Stopped before every test was done.".into(),
+            ));
+        }
         RunEnd::Complete => {}
     }
     let undone = |position: u32| {
@@ -221,9 +244,15 @@ fn report(outcome: &RunOutcome) -> Result<(), Failure> {
             .rfind(|test| test.test.position == position)
             .is_some_and(|test| test.end.status != TestStatus::Done)
     };
-    let positions: std::collections::BTreeSet<u32> =
-        outcome.tests.iter().map(|test| test.test.position).collect();
-    let failed = positions.iter().filter(|position| undone(**position)).count();
+    let positions: std::collections::BTreeSet<u32> = outcome
+        .tests
+        .iter()
+        .map(|test| test.test.position)
+        .collect();
+    let failed = positions
+        .iter()
+        .filter(|position| undone(**position))
+        .count();
     if failed > 0 {
         eprintln!("{failed} of {} tests were not measured.", positions.len());
         return Err(Failure::Said);

@@ -31,7 +31,10 @@ impl Output {
         Self {
             out: llama_bench::format(&args.output),
             err: args.output_err.as_deref().and_then(llama_bench::format),
-            settings: settings.iter().map(|settings| (*settings).clone()).collect(),
+            settings: settings
+                .iter()
+                .map(|settings| (*settings).clone())
+                .collect(),
             default_threads,
             verbose: args.verbose,
             build: None,

@@ -50,7 +50,9 @@ async fn measure(context: &Context) -> Result<ReadSpeed, Failure> {
     let engine = WorkerProcess::find().map_err(Failure::of)?;
     let history = context.open_history().await?;
     let machine = platform::machine();
-    let known = ReadSpeed::load(&history, &machine).await.map_err(Failure::of)?;
+    let known = ReadSpeed::load(&history, &machine)
+        .await
+        .map_err(Failure::of)?;
     let lease = hold_lease(&lease_place(), "calibration", |holder| {
         eprintln!("{}", waiting_sentence(holder.as_ref()));
     })
@@ -62,5 +64,7 @@ async fn measure(context: &Context) -> Result<ReadSpeed, Failure> {
     measure_read_speed(&engine, &history, &machine, &lease, &sizes, threads)
         .await
         .map_err(Failure::of)?;
-    ReadSpeed::load(&history, &machine).await.map_err(Failure::of)
+    ReadSpeed::load(&history, &machine)
+        .await
+        .map_err(Failure::of)
 }

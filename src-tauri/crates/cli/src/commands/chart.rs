@@ -73,7 +73,9 @@ pub fn run(context: &Context, args: &ChartArgs) -> Result<(), Failure> {
     };
     let bytes = match form {
         Form::Svg => figure.svg_for(theme).into_bytes(),
-        Form::Png => figure.to_png(theme, PngSize::Scale(args.pixels)).map_err(Failure::of)?,
+        Form::Png => figure
+            .to_png(theme, PngSize::Scale(args.pixels))
+            .map_err(Failure::of)?,
         Form::Pdf => figure.to_pdf(theme).map_err(Failure::of)?,
     };
     super::write_file(&args.out, &bytes)?;
@@ -89,7 +91,10 @@ enum Form {
 
 impl Form {
     fn of(args: &ChartArgs) -> Result<Self, Failure> {
-        let ending = args.out.extension().map(|ending| ending.to_ascii_lowercase());
+        let ending = args
+            .out
+            .extension()
+            .map(|ending| ending.to_ascii_lowercase());
         match ending.as_ref().and_then(|ending| ending.to_str()) {
             Some("svg") => Ok(Self::Svg),
             Some("png") => Ok(Self::Png),
@@ -106,13 +111,18 @@ async fn figure(context: &Context, args: &ChartArgs) -> Result<Figure, Failure> 
     let Kind::Speeds = args.kind;
     let history = context.open_history().await?;
     let runs = if args.runs.is_empty() {
-        history.latest(&LatestFilter::default()).await.map_err(Failure::of)?
+        history
+            .latest(&LatestFilter::default())
+            .await
+            .map_err(Failure::of)?
     } else {
         let ids = export::ids(&history, &args.runs).await?;
         export::whole(&history, &ids).await?
     };
     let here = platform::machine();
-    let read_speed = ReadSpeed::load(&history, &here).await.map_err(Failure::of)?;
+    let read_speed = ReadSpeed::load(&history, &here)
+        .await
+        .map_err(Failure::of)?;
     let options = SpeedsOptions {
         ceiling: &|machine, model| read_speed.decode_ceiling(machine, model),
         ceiling_source: read_speed.source(),
@@ -123,7 +133,9 @@ async fn figure(context: &Context, args: &ChartArgs) -> Result<Figure, Failure> 
         time_zone: TimeZone::system(),
     };
     let speeds = twospeed_workbench::speeds(&runs, &options).ok_or_else(|| {
-        Failure::Failed("There is no measured test to draw. Measure first: twospeed bench -m builtin".into())
+        Failure::Failed(
+            "There is no measured test to draw. Measure first: twospeed bench -m builtin".into(),
+        )
     })?;
     let frame = Frame {
         width: f64::from(args.width) * args.scale,

@@ -43,7 +43,12 @@ pub struct EstimateArgs {
     #[arg(long, value_name = "TYPE", default_value = "f16")]
     cache_type_v: KvType,
     /// Flash attention (-fa): auto, 0, 1
-    #[arg(long, value_name = "MODE", default_value = "auto", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "MODE",
+        default_value = "auto",
+        allow_hyphen_values = true
+    )]
     flash_attn: FlashFlag,
     /// Users at once
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
@@ -89,7 +94,9 @@ fn question(context: &Context, args: &EstimateArgs) -> Result<Question, Failure>
     let bandwidth = match (args.bandwidth, &args.device) {
         (Some(gb_s), _) => {
             let rate = BytesPerSecond::from_gb_s(gb_s).ok_or_else(|| {
-                Failure::Usage(format!("--bandwidth {gb_s} is no speed: give GB/s above 0."))
+                Failure::Usage(format!(
+                    "--bandwidth {gb_s} is no speed: give GB/s above 0."
+                ))
             })?;
             BandwidthFrom::Known(Bandwidth::given(rate))
         }
@@ -165,35 +172,55 @@ fn measured_here(context: &Context) -> BandwidthFrom {
 
 fn words(out: &mut dyn Write, estimate: &Estimate) -> std::io::Result<()> {
     let unknown = || "unknown".to_owned();
-    let bytes = |bytes: Option<Bytes>| bytes.map_or_else(unknown, |bytes| bytes.binary().to_string());
+    let bytes =
+        |bytes: Option<Bytes>| bytes.map_or_else(unknown, |bytes| bytes.binary().to_string());
     let speed = |speed: Option<twospeed_estimate::TokensPerSecond>| {
         speed.map_or_else(unknown, |speed| format!("{:.1} tok/s", speed.0))
     };
     let mut line = |name: &str, value: String| writeln!(out, "{name:<28} {value}");
-    line("model", twospeed_library::display::shown(&estimate.model.name))?;
+    line(
+        "model",
+        twospeed_library::display::shown(&estimate.model.name),
+    )?;
     line("context", format!("{} tokens", estimate.at.context))?;
     line("weights", bytes(estimate.memory.weights_bytes))?;
     line("KV cache", bytes(estimate.memory.kv_bytes))?;
-    line("KV cache of one token", match estimate.memory.kv_bytes_per_cached_token {
-        Some(bytes) => format!("{} bytes", bytes.0),
-        None => unknown(),
-    })?;
+    line(
+        "KV cache of one token",
+        match estimate.memory.kv_bytes_per_cached_token {
+            Some(bytes) => format!("{} bytes", bytes.0),
+            None => unknown(),
+        },
+    )?;
     if estimate.memory.state_bytes != Some(Bytes::ZERO) {
         line("recurrent state", bytes(estimate.memory.state_bytes))?;
     }
     line("memory free", bytes(estimate.memory.available_bytes))?;
-    line("fits", match estimate.memory.fits {
-        Some(true) => "yes".into(),
-        Some(false) => "no".into(),
-        None => "not known: working buffers come on top".into(),
-    })?;
-    line("weights read for a token", bytes(estimate.decode.weight_bytes_per_token))?;
-    line("bandwidth", match estimate.at.bandwidth_bytes_s {
-        Some(rate) => rate.to_string(),
-        None => "unknown: measure it with twospeed calibrate, or give --bandwidth or --device".into(),
-    })?;
+    line(
+        "fits",
+        match estimate.memory.fits {
+            Some(true) => "yes".into(),
+            Some(false) => "no".into(),
+            None => "not known: working buffers come on top".into(),
+        },
+    )?;
+    line(
+        "weights read for a token",
+        bytes(estimate.decode.weight_bytes_per_token),
+    )?;
+    line(
+        "bandwidth",
+        match estimate.at.bandwidth_bytes_s {
+            Some(rate) => rate.to_string(),
+            None => "unknown: measure it with twospeed calibrate, or give --bandwidth or --device"
+                .into(),
+        },
+    )?;
     line("decode ceiling", speed(estimate.decode.ceiling_tok_s))?;
-    line("decode ceiling by file size", speed(estimate.decode.ceiling_file_tok_s))?;
+    line(
+        "decode ceiling by file size",
+        speed(estimate.decode.ceiling_file_tok_s),
+    )?;
     for note in &estimate.basis.notes {
         line("note", note.to_string())?;
     }

@@ -60,7 +60,10 @@ pub fn run(context: &Context, args: &ExportArgs) -> Result<(), Failure> {
 /// Ids of the runs that were named, or of all, oldest first.
 pub async fn ids(history: &History, named: &[String]) -> Result<Vec<Uuid>, Failure> {
     if named.is_empty() {
-        let runs = history.runs(&RunFilter::default()).await.map_err(Failure::of)?;
+        let runs = history
+            .runs(&RunFilter::default())
+            .await
+            .map_err(Failure::of)?;
         return Ok(runs.iter().rev().map(|overview| overview.run.id).collect());
     }
     let mut ids = Vec::new();

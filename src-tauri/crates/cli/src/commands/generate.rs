@@ -6,9 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 use twospeed_engine::process::WorkerProcess;
-use twospeed_engine::protocol::{
-    Event, Generate, Generated, Load, Loaded, PageCache, Request,
-};
+use twospeed_engine::protocol::{Event, Generate, Generated, Load, Loaded, PageCache, Request};
 use twospeed_engine::settings::ModelPath;
 use twospeed_engine::{Engine, Incoming, Session, Settings, Start};
 use twospeed_measure::{Recorder, platform};
@@ -52,10 +50,14 @@ pub struct GenerateArgs {
 /// Answers the prompt.
 pub fn run(context: &Context, args: &GenerateArgs) -> Result<(), Failure> {
     if args.threads == Some(0) {
-        return Err(Failure::Usage("-t 0 runs nothing: give 1 thread or more.".into()));
+        return Err(Failure::Usage(
+            "-t 0 runs nothing: give 1 thread or more.".into(),
+        ));
     }
     if args.n_predict == 0 {
-        return Err(Failure::Usage("-n 0 writes nothing: give 1 token or more.".into()));
+        return Err(Failure::Usage(
+            "-n 0 writes nothing: give 1 token or more.".into(),
+        ));
     }
     let subject = Subject::read(&context.model_path(&args.model)?).map_err(Failure::of)?;
     subject.header.check_decodes().map_err(Failure::of)?;
@@ -82,7 +84,11 @@ async fn answer(context: &Context, args: &GenerateArgs, subject: &Subject) -> Re
     let load = Request::Load(Load {
         model: ModelPath(subject.header.path.clone()),
         settings: settings.clone(),
-        page_cache: if args.cold { PageCache::Drop } else { PageCache::AsIs },
+        page_cache: if args.cold {
+            PageCache::Drop
+        } else {
+            PageCache::AsIs
+        },
     });
     session.send(load).map_err(Failure::of)?;
     let loaded = loop {
@@ -174,7 +180,10 @@ async fn next(session: &mut Session, model: &str) -> Result<Event, Failure> {
 
 fn words(loaded: &Loaded, generated: &Generated) {
     let ms = |ns: u64| ns as f64 / 1e6;
-    let rate = |tokens: u32, ns: u64| match twospeed_measure::stats::tokens_per_second(tokens.into(), ns) {
+    let rate = |tokens: u32, ns: u64| match twospeed_measure::stats::tokens_per_second(
+        tokens.into(),
+        ns,
+    ) {
         Some(rate) => format!("{rate:.1} tok/s"),
         None => "not measured".to_owned(),
     };
@@ -185,9 +194,24 @@ fn words(loaded: &Loaded, generated: &Generated) {
     let computed = generated.n_prompt - generated.n_reused;
     eprintln!();
     eprintln!("load      {:>9.1} ms{cache}", ms(loaded.load_ns));
-    eprintln!("tokenize  {:>9.1} ms  {} tokens", ms(generated.tokenize_ns), generated.n_prompt);
-    eprintln!("prefill   {:>9.1} ms  {}", ms(generated.prefill_ns), rate(computed, generated.prefill_ns));
-    eprintln!("TTFT      {:>9.1} ms  tokenize, prefill and the first token, without the load", ms(generated.ttft_ns));
+    eprintln!(
+        "tokenize  {:>9.1} ms  {} tokens",
+        ms(generated.tokenize_ns),
+        generated.n_prompt
+    );
+    eprintln!(
+        "prefill   {:>9.1} ms  {}",
+        ms(generated.prefill_ns),
+        rate(computed, generated.prefill_ns)
+    );
+    eprintln!(
+        "TTFT      {:>9.1} ms  tokenize, prefill and the first token, without the load",
+        ms(generated.ttft_ns)
+    );
     let decoded = generated.n_generated.saturating_sub(1);
-    eprintln!("decode    {:>9.1} ms  {}, {decoded} tokens after the first", ms(generated.decode_ns), rate(decoded, generated.decode_ns));
+    eprintln!(
+        "decode    {:>9.1} ms  {}, {decoded} tokens after the first",
+        ms(generated.decode_ns),
+        rate(decoded, generated.decode_ns)
+    );
 }

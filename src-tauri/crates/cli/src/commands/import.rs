@@ -41,7 +41,11 @@ pub fn run(context: &Context, args: &ImportArgs) -> Result<(), Failure> {
                     continue;
                 }
             };
-            let fresh = imported.runs.iter().filter(|run| run.outcome != Outcome::AlreadyThere).count();
+            let fresh = imported
+                .runs
+                .iter()
+                .filter(|run| run.outcome != Outcome::AlreadyThere)
+                .count();
             let known = imported.runs.len() - fresh;
             eprintln!("{place}: {fresh} runs taken in, {known} were there already.");
             for rejected in &imported.rejected {

@@ -26,7 +26,6 @@ pub struct InspectArgs {
 pub fn run(context: &Context, args: &InspectArgs) -> Result<(), Failure> {
     let path = context.model_path(&args.file)?;
     let model = twospeed_gguf::read(&path).map_err(Failure::of)?;
-    model.check().map_err(Failure::of)?;
     let mut out = std::io::stdout().lock();
     let written = if args.json {
         let mut facts = serde_json::to_value(&model).map_err(Failure::of)?;
@@ -35,7 +34,11 @@ pub fn run(context: &Context, args: &InspectArgs) -> Result<(), Failure> {
     } else {
         words(&mut out, &model)
     };
-    written.map_err(|error| Failure::of_output(&error))
+    written.map_err(|error| Failure::of_output(&error))?;
+    // What is known of a file that is not whole is told before the sentence that says so.
+    model
+        .check()
+        .map_err(|error| Failure::Failed(shown(&error.to_string())))
 }
 
 fn words(out: &mut dyn Write, model: &Model) -> std::io::Result<()> {
@@ -44,15 +47,26 @@ fn words(out: &mut dyn Write, model: &Model) -> std::io::Result<()> {
     line("file", shown_path(&model.path))?;
     line("holds", kind(model.kind).into())?;
     line("name", shown(&model.name))?;
-    line("architecture", model.architecture.as_deref().map_or_else(unknown, shown))?;
+    line(
+        "architecture",
+        model.architecture.as_deref().map_or_else(unknown, shown),
+    )?;
     line("parameters", count(model.parameters))?;
     if model.active_parameters != Some(model.parameters) {
-        line("active per token", model.active_parameters.map_or_else(unknown, count))?;
+        line(
+            "active per token",
+            model.active_parameters.map_or_else(unknown, count),
+        )?;
     }
-    line("quantization", model.quantization.as_deref().map_or_else(unknown, shown))?;
+    line(
+        "quantization",
+        model.quantization.as_deref().map_or_else(unknown, shown),
+    )?;
     line(
         "bits per weight",
-        model.bits_per_weight.map_or_else(unknown, |bits| format!("{bits:.2}")),
+        model
+            .bits_per_weight
+            .map_or_else(unknown, |bits| format!("{bits:.2}")),
     )?;
     for share in &model.types {
         line(
@@ -65,10 +79,17 @@ fn words(out: &mut dyn Write, model: &Model) -> std::io::Result<()> {
             ),
         )?;
     }
-    line("layers", model.layers.map_or_else(unknown, |layers| layers.to_string()))?;
+    line(
+        "layers",
+        model
+            .layers
+            .map_or_else(unknown, |layers| layers.to_string()),
+    )?;
     line(
         "context length",
-        model.context_length.map_or_else(unknown, |tokens| format!("{tokens} tokens")),
+        model
+            .context_length
+            .map_or_else(unknown, |tokens| format!("{tokens} tokens")),
     )?;
     line(
         "size",

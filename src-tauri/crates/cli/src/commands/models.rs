@@ -67,7 +67,10 @@ fn item(item: &Item) -> serde_json::Value {
 fn words(out: &mut dyn Write, found: &Scan) -> std::io::Result<()> {
     let shelf = arrange(&found.items);
     if found.items.is_empty() {
-        return writeln!(out, "No GGUF file found. Name a folder: twospeed models FOLDER");
+        return writeln!(
+            out,
+            "No GGUF file found. Name a folder: twospeed models FOLDER"
+        );
     }
     for group in &shelf.groups {
         let active = match group.active_parameters {
@@ -76,7 +79,12 @@ fn words(out: &mut dyn Write, found: &Scan) -> std::io::Result<()> {
             }
             _ => String::new(),
         };
-        writeln!(out, "{} ({} parameters{active})", group.name, count(group.parameters))?;
+        writeln!(
+            out,
+            "{} ({} parameters{active})",
+            group.name,
+            count(group.parameters)
+        )?;
         let mut table = Table::new(&["  quantization", ">size", "file"]);
         for member in &group.members {
             let item = &found.items[*member];
@@ -86,7 +94,10 @@ fn words(out: &mut dyn Write, found: &Scan) -> std::io::Result<()> {
                 place = format!("{place}  ({problem})");
             }
             table.row(vec![
-                format!("  {}", label.as_deref().map_or_else(|| "unknown".into(), shown)),
+                format!(
+                    "  {}",
+                    label.as_deref().map_or_else(|| "unknown".into(), shown)
+                ),
                 Bytes(item.bytes()).decimal().to_string(),
                 place,
             ]);
@@ -94,14 +105,21 @@ fn words(out: &mut dyn Write, found: &Scan) -> std::io::Result<()> {
         table.write(out)?;
         writeln!(out)?;
     }
-    for (heading, list) in [("Beside models", &shelf.helpers), ("Not usable", &shelf.broken)] {
+    for (heading, list) in [
+        ("Beside models", &shelf.helpers),
+        ("Not usable", &shelf.broken),
+    ] {
         if list.is_empty() {
             continue;
         }
         writeln!(out, "{heading}")?;
         for index in list {
             let item = &found.items[*index];
-            writeln!(out, "  {}", item.hindrance().unwrap_or_else(|| shown_path(&item.path)))?;
+            writeln!(
+                out,
+                "  {}",
+                item.hindrance().unwrap_or_else(|| shown_path(&item.path))
+            )?;
         }
         writeln!(out)?;
     }

@@ -23,7 +23,10 @@ pub struct RunsArgs {
 pub fn run(context: &Context, args: &RunsArgs) -> Result<(), Failure> {
     let runs = context.block_on(async {
         let history = context.open_history().await?;
-        history.runs(&RunFilter::default()).await.map_err(Failure::of)
+        history
+            .runs(&RunFilter::default())
+            .await
+            .map_err(Failure::of)
     })?;
     let mut out = std::io::stdout().lock();
     let written = if args.json {
@@ -38,7 +41,10 @@ pub fn run(context: &Context, args: &RunsArgs) -> Result<(), Failure> {
 
 fn words(out: &mut dyn Write, runs: &[RunOverview]) -> std::io::Result<()> {
     if runs.is_empty() {
-        return writeln!(out, "Nothing was measured yet. Begin with: twospeed bench -m builtin");
+        return writeln!(
+            out,
+            "Nothing was measured yet. Begin with: twospeed bench -m builtin"
+        );
     }
     let zone = TimeZone::system();
     let mut table = Table::new(&["run", "started", "models", ">tests", ">samples", "state"]);

@@ -1,0 +1,224 @@
+//! From a plan to the figure, over the scripted engine and a real history.
+
+use jiff::tz::TimeZone;
+use twospeed_chart::{Frame, Overlays, Speeds};
+use twospeed_engine::fake::FakeEngine;
+use twospeed_engine::protocol::Ability;
+use twospeed_engine::settings::ModelPath;
+use twospeed_engine::{Settings, TestSpec};
+use twospeed_history::{History, LatestFilter, ReadReading, WholeRun};
+use twospeed_measure::model::MeasuredModel;
+use twospeed_measure::{Lease, Plan, PlannedTest, Stop, platform};
+use twospeed_workbench::{ReadSpeed, RunRequest, SpeedsOptions, missing_sizes, run, speeds};
+
+fn model(name: &str, quantization: &str, file_bytes: u64) -> MeasuredModel {
+    MeasuredModel {
+        fingerprint: format!("content of {name} {quantization}"),
+        path: ModelPath(format!("/models/{name}-{quantization}.gguf").into()),
+        name: name.into(),
+        architecture: Some("llama".into()),
+        quantization: Some(quantization.into()),
+        file_bytes,
+        parameters: 134_515_008,
+        active_parameters: Some(134_515_008),
+        weight_bytes_per_token: Some(file_bytes),
+        ability: Some(Ability::Generates),
+        synthetic: false,
+    }
+}
+
+fn tests(model: &MeasuredModel, specs: &[(u32, u32, u32)], threads: u32) -> Vec<PlannedTest> {
+    specs
+        .iter()
+        .map(|(n_prompt, n_gen, n_depth)| PlannedTest {
+            model: model.clone(),
+            settings: Settings {
+                n_threads: threads,
+                ..Settings::default()
+            },
+            spec: TestSpec {
+                n_prompt: *n_prompt,
+                n_gen: *n_gen,
+                n_depth: *n_depth,
+            },
+            variant: None,
+        })
+        .collect()
+}
+
+/// Runs a plan with the scripted engine into a history of its own; what the history then has.
+async fn measured(folder: &std::path::Path, tests: Vec<PlannedTest>) -> Vec<WholeRun> {
+    let history = History::open(folder).await.unwrap();
+    let place = folder.join("lease");
+    let lease = Lease::acquire(&place, "test", jiff::Timestamp::now, |_| {})
+        .await
+        .unwrap();
+    let plan = Plan {
+        repetitions: 3,
+        ..Plan::new("test", tests)
+    };
+    let engine = FakeEngine::new();
+    let request = RunRequest {
+        plan: &plan,
+        engine: &engine,
+        recorder: &history,
+        needs: &|_| None,
+        stop: &Stop::new(),
+    };
+    run(request, &lease, &mut |_| {}).await.unwrap();
+    history.latest(&LatestFilter::default()).await.unwrap()
+}
+
+fn figure_of(runs: &[WholeRun]) -> Speeds {
+    let options = SpeedsOptions {
+        ceiling: &|_, model| Some(16e9 / model.weight_bytes_per_token? as f64),
+        ceiling_source: Some("Ceiling: given.".into()),
+        overlays: Overlays {
+            ceiling: true,
+            expected: false,
+        },
+        time_zone: TimeZone::UTC,
+    };
+    speeds(runs, &options).unwrap()
+}
+
+const BOTH: [(u32, u32, u32); 2] = [(512, 0, 0), (0, 128, 0)];
+
+#[tokio::test]
+async fn rows_are_the_historys_numbers_smallest_file_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let large = model("Small", "Q8_0", 145_000_000);
+    let small = model("Small", "Q4_0", 92_000_000);
+    let plan = [tests(&large, &BOTH, 2), tests(&small, &BOTH, 2)].concat();
+    let runs = measured(folder.path(), plan).await;
+    let figure = figure_of(&runs);
+    let labels: Vec<_> = figure.rows.iter().map(|row| row.label.as_str()).collect();
+    assert_eq!(labels, ["Q4_0", "Q8_0"]);
+    for row in &figure.rows {
+        let test = runs[0]
+            .tests
+            .iter()
+            .find(|test| {
+                test.record.model.quantization.as_deref() == Some(row.label.as_str())
+                    && test.record.spec.n_prompt == 512
+            })
+            .unwrap();
+        let by_hand: Vec<f64> = test
+            .samples
+            .iter()
+            .map(|record| 1e9 * 512.0 / record.sample.ns as f64)
+            .collect();
+        let prefill = row.prefill.measured.as_ref().unwrap();
+        assert_eq!(prefill.samples, by_hand);
+        let mean = by_hand.iter().sum::<f64>() / 3.0;
+        assert!((prefill.mean - mean).abs() < 1e-9 * mean);
+        assert!(row.decode.measured.is_some());
+        assert_eq!(row.group, None, "one model needs no headings");
+        assert_eq!(row.detail, None, "nothing but the quantization differs");
+    }
+    // 16e9 / 92e6
+    let ceiling = figure.rows[0].decode.ceiling.unwrap();
+    assert!((ceiling - 173.913).abs() < 0.001);
+    assert_eq!(figure.rows[0].prefill.ceiling, None);
+    assert!(
+        figure.subtitle.contains("2 quantizations"),
+        "{}",
+        figure.subtitle
+    );
+    assert!(
+        figure.subtitle.contains("Mean of 3 samples, 2 threads."),
+        "{}",
+        figure.subtitle
+    );
+    let drawn = twospeed_chart::speeds(&figure, &Frame::default()).unwrap();
+    assert_eq!(drawn.data.rows.len(), 2);
+}
+
+#[tokio::test]
+async fn what_differs_is_said_and_what_was_not_measured_stays_empty() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = model("Small", "Q4_0", 92_000_000);
+    let plan = [
+        tests(&one, &BOTH, 2),
+        tests(&one, &[(0, 128, 4096)], 2),
+        tests(&one, &[(512, 0, 8192)], 1),
+    ]
+    .concat();
+    let runs = measured(folder.path(), plan).await;
+    let figure = figure_of(&runs);
+    let details: Vec<_> = figure
+        .rows
+        .iter()
+        .map(|row| row.detail.as_deref())
+        .collect();
+    assert_eq!(
+        details,
+        [
+            Some("2 threads"),
+            Some("depth 4,096, 2 threads"),
+            Some("depth 8,192, 1 thread")
+        ]
+    );
+    assert!(figure.rows[1].prefill.measured.is_none());
+    assert!(figure.rows[2].decode.measured.is_none());
+}
+
+#[tokio::test]
+async fn prompt_and_answer_timed_as_one_have_no_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = model("Small", "Q4_0", 92_000_000);
+    let runs = measured(folder.path(), tests(&one, &[(512, 128, 0)], 2)).await;
+    let options = SpeedsOptions {
+        ceiling: &|_, _| None,
+        ceiling_source: None,
+        overlays: Overlays::default(),
+        time_zone: TimeZone::UTC,
+    };
+    assert!(speeds(&runs, &options).is_none());
+}
+
+#[tokio::test]
+async fn read_speed_is_kept_by_size_and_gives_ceilings_of_this_machine_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = History::open(folder.path()).await.unwrap();
+    let mut machine = platform::machine();
+    machine.last_level_cache_bytes = Some(32 << 20);
+    let empty = ReadSpeed::load(&history, &machine).await.unwrap();
+    let small = model("Small", "Q4_0", 92_000_000);
+    assert_eq!(
+        empty.decode_ceiling(&machine, &small),
+        None,
+        "never measured is unknown"
+    );
+    let sets = [
+        twospeed_estimate::Bytes(92_000_000),
+        twospeed_estimate::Bytes(93_000_000),
+    ];
+    let sizes = missing_sizes(&empty, &sets, Some(24 << 30));
+    assert_eq!(
+        sizes,
+        [92_000_000, 512 << 20],
+        "sizes alike are read once, and one beyond the cache"
+    );
+
+    let at = jiff::Timestamp::now();
+    let reading = |buffer_bytes, gb_s: f64| ReadReading {
+        buffer_bytes,
+        bytes_per_second: gb_s * 1e9,
+        threads: 2,
+        at,
+    };
+    let readings = [reading(92_000_000, 30.0), reading(512 << 20, 16.0)];
+    history.keep_read_speeds(&machine, &readings).await.unwrap();
+    let known = ReadSpeed::load(&history, &machine).await.unwrap();
+    assert_eq!(
+        missing_sizes(&known, &sets, Some(24 << 30)),
+        Vec::<u64>::new()
+    );
+    // 92 MB do not fit 32 MiB of cache, so memory decides: 16e9 / 92e6.
+    let ceiling = known.decode_ceiling(&machine, &small).unwrap();
+    assert!((ceiling - 173.913).abs() < 0.001, "{ceiling}");
+    let mut other = machine.clone();
+    other.id = "another".into();
+    assert_eq!(known.decode_ceiling(&other, &small), None);
+}
