@@ -90,3 +90,17 @@ fn positions_that_a_model_never_learned_are_refused_instead_of_aborting() {
     let said = worker.serve(&Request::Measure(test(loaded.n_ctx_train, 0, 0)));
     assert_eq!(samples(&said).len(), 2, "up to the last one it has");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_file_may_have_any_name_the_system_allows() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let plain = tiny(folder.path(), "llama-dense-Q8_0", |_| {});
+    let odd = folder
+        .path()
+        .join(std::ffi::OsStr::from_bytes(b"<b>\xff \n.gguf"));
+    std::fs::rename(plain, &odd).unwrap();
+    let mut worker = Worker::start(&[]);
+    assert_eq!(worker.load(&odd).n_layer, 2);
+}

@@ -18,11 +18,11 @@ use crate::settings::MAX_THREADS;
 use crate::team::{self, Meeting};
 
 /// Rounds of multiplying and adding, by each thread.
-const ROUNDS: u32 = 80_000_000;
+const ROUNDS: u32 = 112_000_000;
 /// Words each thread reads, 16 MiB.
 const WORDS: usize = 2 << 20;
 /// How often it reads them.
-const PASSES: usize = 256;
+const PASSES: usize = 360;
 
 /// Runs the fixed work on each thread and gives the time until the last is done.
 pub fn anchor(ask: &AnchorRequest) -> Result<Event, Stopped> {

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::Stopped;
 use crate::load::LoadedModel;
 use crate::model::Model;
-use crate::settings::ModelParams;
+use crate::model_params::ModelParams;
 use crate::{breakdown, log, os};
 
 /// What llama.cpp remembers of each token beside its K and V (`llama-kv-cells.h`): 52 bytes, and a
@@ -24,7 +24,11 @@ const CELL: u64 = 150;
 /// A generous bound decides at once for contexts that plainly fit, the cells alone for those that
 /// plainly do not. Between them the engine is asked: it goes through making the context without
 /// allocating its buffers (`no_alloc`).
-pub fn check(loaded: &LoadedModel, params: &sys::llama_context_params) -> Result<(), Stopped> {
+pub fn check(
+    loaded: &LoadedModel,
+    params: &sys::llama_context_params,
+    request: u64,
+) -> Result<(), Stopped> {
     let Some(free) = os::memory_available() else {
         return Ok(());
     };
@@ -39,7 +43,7 @@ pub fn check(loaded: &LoadedModel, params: &sys::llama_context_params) -> Result
     if cells > free {
         return Err(refused(loaded, params.n_ctx, cells, free));
     }
-    match needed(loaded, params) {
+    match needed(loaded, params, request) {
         Some(buffers) if buffers + cells > free => {
             Err(refused(loaded, params.n_ctx, buffers + cells, free))
         }
@@ -72,7 +76,7 @@ fn bound(model: &Model, params: &sys::llama_context_params) -> u128 {
 }
 
 /// Bytes of the machine's own memory that the engine would allocate; `None` when it does not say.
-fn needed(loaded: &LoadedModel, params: &sys::llama_context_params) -> Option<u64> {
+fn needed(loaded: &LoadedModel, params: &sys::llama_context_params, request: u64) -> Option<u64> {
     let model_params = ModelParams::new(&loaded.settings).ok()?;
     let path = os::engine_path(loaded.path.as_os_str())?;
     let mut raw = model_params.raw();
@@ -82,7 +86,7 @@ fn needed(loaded: &LoadedModel, params: &sys::llama_context_params) -> Option<u6
     let (parts, _) = log::capture(|| {
         // SAFETY: `model_params` lives until the model is loaded.
         let model = Rc::new(unsafe { Model::load(&path, raw) }?);
-        let context = Context::new(&model, *params, None, 0)?;
+        let context = Context::new(&model, *params, None, request)?;
         Some(breakdown::of(&context))
     });
     let host = parts?.into_iter().filter(|part| part.host);

@@ -124,6 +124,11 @@ fn check(loaded: &LoadedModel, ask: &Generate) -> Result<(), Stopped> {
         let message = format!("{} {why}.", loaded.name());
         return Err(Stopped::because(FailureCode::NotAble, message));
     }
+    if ask.settings.embeddings {
+        return Err(Stopped::bad_setting(
+            "embeddings is on: the engine then gives vectors and no text; switch it off.",
+        ));
+    }
     if ask.n_predict == 0 {
         return Err(Stopped::bad_setting(
             "n_predict is 0: ask for at least 1 token.",

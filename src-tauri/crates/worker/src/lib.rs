@@ -22,6 +22,7 @@ mod load;
 mod log;
 mod measure;
 mod model;
+mod model_params;
 mod os;
 mod pieces;
 mod placement;
@@ -33,6 +34,7 @@ mod settings;
 mod team;
 mod threads;
 mod variants;
+mod vocabulary;
 mod wire;
 
 use std::convert::Infallible;
@@ -96,9 +98,8 @@ fn run(options: &Options) -> Result<Infallible, String> {
     // SAFETY: no other thread runs yet.
     unsafe { std::env::set_var("GGML_NO_BACKTRACE", "1") };
     let started_in = std::env::current_dir().ok();
-    os::leave_current_directory().map_err(|error| {
-        format!("The worker has no directory for itself: {error}. Is the disk full?")
-    })?;
+    os::leave_current_directory()
+        .map_err(|error| format!("The worker cannot leave its directory: {error}."))?;
     os::harden();
     log::install();
     let backend = Backend::load(options.variant.as_deref(), &options.set_aside)?;

@@ -13,8 +13,9 @@ use twospeed_engine::protocol::{Event, FailureCode, Load, Loaded, PageCache};
 use crate::failure::Stopped;
 use crate::log::{self, Line};
 use crate::model::Model;
+use crate::model_params::ModelParams;
 use crate::serve::Worker;
-use crate::settings::{self, ModelParams};
+use crate::settings;
 use crate::wire::{self, Wire};
 use crate::{files, os};
 

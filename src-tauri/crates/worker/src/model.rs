@@ -6,6 +6,8 @@ use std::ptr::NonNull;
 use llama_cpp_sys_2 as sys;
 use twospeed_engine::protocol::Ability;
 
+use crate::vocabulary::Vocabulary;
+
 /// A model of llama.cpp; freed when the last context on it is.
 #[derive(Debug)]
 pub struct Model {
@@ -148,11 +150,7 @@ impl Model {
 
     /// Its vocabulary.
     pub fn vocabulary(&self) -> Vocabulary<'_> {
-        Vocabulary {
-            // SAFETY: a live model.
-            raw: unsafe { sys::llama_model_get_vocab(self.raw()) },
-            _model: self,
-        }
+        Vocabulary::of(self)
     }
 }
 
@@ -194,99 +192,6 @@ fn ability(architecture: &str, facts: &EncoderFacts) -> Ability {
         Ability::Embeds
     } else {
         Ability::Generates
-    }
-}
-
-/// The vocabulary of a model.
-#[derive(Debug, Clone, Copy)]
-pub struct Vocabulary<'a> {
-    raw: *const sys::llama_vocab,
-    _model: &'a Model,
-}
-
-impl Vocabulary<'_> {
-    /// Entries.
-    pub fn len(self) -> u32 {
-        // SAFETY: the vocabulary of a live model, here and below.
-        unsafe { sys::llama_vocab_n_tokens(self.raw) }.unsigned_abs()
-    }
-
-    /// Whether text can be turned into tokens at all.
-    pub fn has_tokenizer(self) -> bool {
-        // SAFETY: as above.
-        unsafe { sys::llama_vocab_type(self.raw) != sys::LLAMA_VOCAB_TYPE_NONE }
-    }
-
-    /// The token every text of this model begins with, where it has one.
-    pub fn first_token(self) -> Option<sys::llama_token> {
-        // SAFETY: as above.
-        let (adds, token) = unsafe {
-            (
-                sys::llama_vocab_get_add_bos(self.raw),
-                sys::llama_vocab_bos(self.raw),
-            )
-        };
-        (adds && token >= 0).then_some(token)
-    }
-
-    /// Whether the token ends an answer.
-    pub fn ends(self, token: sys::llama_token) -> bool {
-        // SAFETY: as above.
-        unsafe { sys::llama_vocab_is_eog(self.raw, token) }
-    }
-
-    /// Tokens of a text, with what the model wants around it; `None` when there are too many.
-    pub fn tokenize(self, text: &str) -> Option<Vec<sys::llama_token>> {
-        let length = i32::try_from(text.len()).ok()?;
-        // A token is at least a byte, and a few may be added.
-        let mut tokens = vec![0; text.len() + 8];
-        for _ in 0..2 {
-            let room = i32::try_from(tokens.len()).ok()?;
-            // SAFETY: the text and the buffer are given with their own sizes.
-            let count = unsafe {
-                sys::llama_tokenize(
-                    self.raw,
-                    text.as_ptr().cast(),
-                    length,
-                    tokens.as_mut_ptr(),
-                    room,
-                    true,
-                    true,
-                )
-            };
-            if count == i32::MIN {
-                return None;
-            }
-            tokens.resize(count.unsigned_abs() as usize, 0);
-            if count >= 0 {
-                return Some(tokens);
-            }
-        }
-        None
-    }
-
-    /// Bytes a token stands for; they need not be whole characters.
-    pub fn bytes(self, token: sys::llama_token) -> Vec<u8> {
-        let mut bytes = vec![0_u8; 32];
-        for _ in 0..2 {
-            let room = bytes.len() as i32;
-            // SAFETY: the buffer is given with its own size.
-            let length = unsafe {
-                sys::llama_token_to_piece(
-                    self.raw,
-                    token,
-                    bytes.as_mut_ptr().cast(),
-                    room,
-                    0,
-                    false,
-                )
-            };
-            bytes.resize(length.unsigned_abs() as usize, 0);
-            if length >= 0 {
-                return bytes;
-            }
-        }
-        Vec::new()
     }
 }
 

@@ -155,7 +155,7 @@ impl Worker {
         self.set_numa(settings)?;
         let params = settings::context_params(settings, n_ctx, loaded.model.has_encoder())?;
         let threads = ThreadPool::new(settings, self.allowed_cpus.as_deref())?;
-        foresee::check(loaded, &params)?;
+        foresee::check(loaded, &params, request)?;
         let start = Instant::now();
         let (context, lines) =
             log::capture(|| Context::new(&loaded.model, params, Some(threads), request));

@@ -98,7 +98,8 @@ mod tests {
 
     use super::*;
     use crate::model::Model;
-    use crate::settings::{ModelParams, context_params};
+    use crate::model_params::ModelParams;
+    use crate::settings::context_params;
     use crate::threads::ThreadPool;
     use crate::{backend, os};
 

@@ -6,6 +6,7 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use llama_cpp_sys_2 as sys;
@@ -16,6 +17,7 @@ use crate::failure::Stopped;
 use crate::{os, settings};
 
 static MASKED: AtomicBool = AtomicBool::new(false);
+static PRIORITY: OnceLock<i32> = OnceLock::new();
 
 type New = unsafe extern "C" fn(*mut sys::ggml_threadpool_params) -> sys::ggml_threadpool_t;
 type Free = unsafe extern "C" fn(sys::ggml_threadpool_t);
@@ -47,6 +49,14 @@ impl ThreadPool {
                     *on = true;
                 }
             }
+        }
+        // What ggml and the system made of a priority stays with the threads.
+        let first = *PRIORITY.get_or_init(|| settings.prio);
+        if first != settings.prio {
+            return Err(Stopped::bad_setting(format!(
+                "prio is {} after {first}: the engine takes one priority in its life, start it anew.",
+                settings.prio
+            )));
         }
         os::set_priority(settings.prio).map_err(|error| {
             Stopped::bad_setting(format!(

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::Usage;
-use super::unix::{no_core_file, resources};
+use super::unix::{engine_path, no_core_file, resources};
 
 /// What the process does to itself before anything else.
 pub fn harden() {
@@ -89,7 +89,7 @@ pub fn resident_share(files: &[PathBuf]) -> Option<f32> {
     let (mut resident, mut looked_at) = (0_u64, 0_u64);
     for path in files {
         let file = File::open(path).ok()?;
-        if !may_ask_residency(&file) {
+        if !may_ask_residency(path, &file) {
             return None;
         }
         let (in_cache, pages) = resident_pages(&file)?;
@@ -101,14 +101,12 @@ pub fn resident_share(files: &[PathBuf]) -> Option<f32> {
 
 /// For files that are neither the caller's nor writable, the kernel answers "all of it" (since 5.2,
 /// against spying on the page cache of others).
-fn may_ask_residency(file: &File) -> bool {
-    // SAFETY: plain system calls.
+fn may_ask_residency(path: &Path, file: &File) -> bool {
+    // SAFETY: plain system calls, with a C string.
     let (user, writable) = unsafe {
-        let path = format!("/proc/self/fd/{}\0", file.as_raw_fd());
-        (
-            libc::geteuid(),
-            libc::access(path.as_ptr().cast(), libc::W_OK) == 0,
-        )
+        let writable = engine_path(path.as_os_str())
+            .is_some_and(|path| libc::access(path.as_ptr(), libc::W_OK) == 0);
+        (libc::geteuid(), writable)
     };
     user == 0 || writable || file.metadata().is_ok_and(|meta| meta.uid() == user)
 }

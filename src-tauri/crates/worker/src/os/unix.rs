@@ -28,23 +28,10 @@ pub fn engine_path(path: &OsStr) -> Option<CString> {
     CString::new(path.as_bytes()).ok()
 }
 
-/// Makes an empty directory the current one, and removes it, so that nothing can be planted there:
-/// libraries and configuration files are looked for in it.
+/// Goes where only the administrator can put a file: libraries and configuration are looked for in
+/// the current directory.
 pub fn leave_current_directory() -> io::Result<()> {
-    let mut template = std::env::temp_dir()
-        .join("twospeed-XXXXXX")
-        .into_os_string();
-    template.push("\0");
-    let mut name = template.as_bytes().to_vec();
-    // SAFETY: `name` is a C string of which mkdtemp changes the six X.
-    if unsafe { libc::mkdtemp(name.as_mut_ptr().cast()) }.is_null() {
-        return Err(io::Error::last_os_error());
-    }
-    name.pop();
-    let directory = OsStr::from_bytes(&name);
-    let went = std::env::set_current_dir(directory);
-    std::fs::remove_dir(directory)?;
-    went
+    std::env::set_current_dir("/")
 }
 
 /// Sets the priority of the process as llama-bench's `--prio` does: -1 to 3.

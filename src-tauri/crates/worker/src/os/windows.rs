@@ -27,11 +27,10 @@ pub fn engine_path(path: &OsStr) -> Option<CString> {
     CString::new(path.to_str()?).ok()
 }
 
-/// Makes a directory of our own the current one; it stays, since Windows keeps a current directory.
+/// Goes to the program's own folder: libraries and configuration are looked for in the current one.
 pub fn leave_current_directory() -> io::Result<()> {
-    let directory = std::env::temp_dir().join(format!("twospeed-{}", std::process::id()));
-    std::fs::create_dir_all(&directory)?;
-    std::env::set_current_dir(directory)
+    let program = std::env::current_exe()?;
+    std::env::set_current_dir(program.parent().unwrap_or(&program))
 }
 
 /// Sets the priority of the process as llama-bench's `--prio` does.
