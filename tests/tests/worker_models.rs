@@ -2,7 +2,7 @@
 
 use twospeed_engine::Settings;
 use twospeed_engine::protocol::*;
-use twospeed_tests::worker::{Worker, samples, settings, test, tiny};
+use twospeed_tests::worker::{Worker, load, samples, settings, test, tiny};
 
 #[test]
 fn batches_shorter_than_the_prompt_and_than_the_micro_batch_are_served() {
@@ -103,4 +103,29 @@ fn a_file_may_have_any_name_the_system_allows() {
     std::fs::rename(plain, &odd).unwrap();
     let mut worker = Worker::start(&[]);
     assert_eq!(worker.load(&odd).n_layer, 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_aborts_the_engine_ends_its_worker_alone() {
+    use std::os::unix::process::ExitStatusExt;
+    let folder = tempfile::tempdir().unwrap();
+    // More layers than the engine is compiled for trip an assertion inside it.
+    let path = tiny(folder.path(), "llama-dense-Q8_0", |header| {
+        let key = b"llama.block_count\x04\0\0\0";
+        let at = header
+            .windows(key.len())
+            .position(|window| window == key)
+            .unwrap()
+            + key.len();
+        header[at..at + 4].copy_from_slice(&100_000_u32.to_le_bytes());
+    });
+    let mut worker = Worker::start(&[]);
+    worker.ask(&load(&path, PageCache::AsIs));
+    let status = worker.child.wait().unwrap();
+    assert_eq!(
+        status.signal(),
+        Some(6),
+        "SIGABRT, and no debugger in between: {status}"
+    );
 }

@@ -39,6 +39,7 @@ mod wire;
 
 use std::convert::Infallible;
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 
 pub use facts::engine_build;
@@ -57,7 +58,8 @@ use crate::wire::Wire;
 #[must_use = "the process should end with this code"]
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let Err(message) = Options::read(arguments).and_then(|options| run(&options));
-    eprintln!("{message}");
+    // Standard error may be closed; the exit code tells as well.
+    let _ = writeln!(std::io::stderr(), "{message}");
     ExitCode::FAILURE
 }
 
