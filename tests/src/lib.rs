@@ -10,7 +10,7 @@ pub mod worker;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
@@ -168,4 +168,64 @@ impl Ran {
 #[track_caller]
 pub fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
+}
+
+/// A command that runs beside the test and does not outlive it.
+#[derive(Debug)]
+pub struct Running(Option<Child>);
+
+impl Running {
+    /// Starts it, its output caught.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn start(command: &mut Command) -> Self {
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        Self(Some(child.expect("twospeed can be started")))
+    }
+
+    /// Its process id.
+    ///
+    /// # Panics
+    /// Never while it runs.
+    pub fn pid(&self) -> u32 {
+        self.0
+            .as_ref()
+            .expect("BUG: it runs until it is waited for")
+            .id()
+    }
+
+    /// Ends it at once, as `kill -9` does.
+    ///
+    /// # Panics
+    /// When the system refuses.
+    pub fn kill(mut self) {
+        if let Some(mut child) = self.0.take() {
+            child
+                .kill()
+                .and_then(|()| child.wait())
+                .expect("a child can be killed");
+        }
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// When the system refuses.
+    pub fn end(mut self) -> Ran {
+        let child = self.0.take().expect("BUG: it is waited for once");
+        Ran::from(child.wait_with_output().expect("a child can be waited for"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }

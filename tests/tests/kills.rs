@@ -2,12 +2,12 @@
 #![cfg(target_os = "linux")]
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use twospeed_tests::{Desk, Ran, json, smollm2};
+use twospeed_tests::{Desk, Running, json, smollm2};
 
 /// One measurement at a time on a machine, so these tests take turns instead of waiting for each
 /// other inside their patience.
@@ -40,12 +40,13 @@ fn wait_for<T>(what: &str, patience: Duration, mut look: impl FnMut() -> Option<
 }
 
 /// Starts a plan of three tests.
-fn start(desk: &Desk) -> Child {
+fn start(desk: &Desk) -> Running {
     let model = smollm2();
-    desk.command([
+    let model = model.to_str().unwrap();
+    Running::start(&mut desk.command([
         "bench",
         "-m",
-        model.to_str().unwrap(),
+        model,
         "-p",
         "32,48",
         "-n",
@@ -55,15 +56,7 @@ fn start(desk: &Desk) -> Child {
         "-o",
         "jsonl",
         "--progress",
-    ])
-    .stdout(Stdio::piped())
-    .stderr(Stdio::piped())
-    .spawn()
-    .unwrap()
-}
-
-fn end(child: Child) -> Ran {
-    Ran::from(child.wait_with_output().unwrap())
+    ]))
 }
 
 /// Samples, tests and integrity as the database itself says.
@@ -141,11 +134,11 @@ fn a_worker_killed_at_any_moment_leaves_its_samples_and_the_plan_goes_on() {
         let signal = signals[usize::try_from(round % 4).unwrap()];
         let parent = start(&desk);
         let worker = wait_for("the worker", Duration::from_secs(120), || {
-            worker_of(parent.id())
+            worker_of(parent.pid())
         });
         std::thread::sleep(Duration::from_millis(chance.below(3000)));
         let hit = kill(worker, signal);
-        let ran = end(parent);
+        let ran = parent.end();
         assert!(!ran.err.contains("panicked"), "{}", ran.err);
         assert!(ran.code == Some(0) || ran.code == Some(1), "{ran:?}");
         if ran.code == Some(1) {
@@ -180,39 +173,34 @@ fn a_worker_killed_in_a_test_costs_that_test_alone() {
     let _turn = turn();
     let desk = Desk::new();
     let model = smollm2();
-    let parent = desk
-        .command([
-            "bench",
-            "-m",
-            model.to_str().unwrap(),
-            "-p",
-            "16",
-            "-n",
-            "400,8",
-            "-r",
-            "5",
-            "-o",
-            "jsonl",
-        ])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let parent = Running::start(&mut desk.command([
+        "bench",
+        "-m",
+        model.to_str().unwrap(),
+        "-p",
+        "16",
+        "-n",
+        "400,8",
+        "-r",
+        "5",
+        "-o",
+        "jsonl",
+    ]));
     // The second test takes seconds: it is at work once the first is printed in the database.
     wait_for("the first test", Duration::from_secs(120), || {
         let found = std::panic::catch_unwind(|| database(desk.path())).ok()?;
         (found["samples"].as_u64()? > 5).then_some(())
     });
     let worker = wait_for("the worker", Duration::from_secs(5), || {
-        worker_of(parent.id())
+        worker_of(parent.pid())
     });
     kill_process(worker, Signal::KILL).unwrap();
     let killed = Instant::now();
     wait_for("a new worker", Duration::from_secs(2), || {
-        worker_of(parent.id()).filter(|pid| *pid != worker)
+        worker_of(parent.pid()).filter(|pid| *pid != worker)
     });
     assert!(killed.elapsed() < Duration::from_secs(2));
-    let ran = end(parent);
+    let ran = parent.end();
     assert_eq!(ran.code, Some(1));
     let done: Vec<_> = ran
         .out
@@ -250,20 +238,15 @@ fn a_cpu_variant_that_dies_is_replaced_and_remembered() {
         "-o",
         "results",
     ];
-    let mut parent = desk.command(arguments);
-    let parent = parent
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let parent = Running::start(&mut desk.command(arguments));
     // The first sample shows that the worker is inside the test.
     wait_for("a sample", Duration::from_secs(120), || {
         let found = std::panic::catch_unwind(|| database(desk.path())).ok()?;
         (found["samples"].as_u64()? > 0).then_some(())
     });
-    let worker = worker_of(parent.id()).unwrap();
+    let worker = worker_of(parent.pid()).unwrap();
     kill_process(worker, Signal::ILL).unwrap();
-    let ran = end(parent);
+    let ran = parent.end();
     let first = json(&ran.ok());
     let tests = first["runs"][0]["tests"].as_array().unwrap();
     assert_eq!(tests.len(), 2, "the test was run again");
@@ -288,13 +271,12 @@ fn a_cpu_variant_that_dies_is_replaced_and_remembered() {
 fn a_killed_parent_leaves_no_worker_and_a_run_marked_as_cut_off() {
     let _turn = turn();
     let desk = Desk::new();
-    let mut parent = start(&desk);
+    let parent = start(&desk);
     let worker = wait_for("the worker", Duration::from_secs(120), || {
-        worker_of(parent.id())
+        worker_of(parent.pid())
     });
     std::thread::sleep(Duration::from_millis(700));
-    parent.kill().unwrap();
-    parent.wait().unwrap();
+    parent.kill();
     wait_for("the worker's end", Duration::from_secs(2), || {
         let status =
             std::fs::read_to_string(format!("/proc/{}/stat", worker.as_raw_nonzero())).ok();
@@ -319,55 +301,27 @@ fn a_worker_out_of_memory_is_told_from_a_crash() {
     };
     let desk = Desk::new();
     let model = smollm2();
-    let mut parent = desk
-        .command([
-            "bench",
-            "-m",
-            model.to_str().unwrap(),
-            "-p",
-            "8,512",
-            "-n",
-            "0",
-            "-r",
-            "1",
-            "-o",
-            "jsonl",
-        ])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let parent = Running::start(&mut desk.command([
+        "bench",
+        "-m",
+        model.to_str().unwrap(),
+        "-p",
+        "8,512",
+        "-n",
+        "0",
+        "-r",
+        "1",
+        "-o",
+        "jsonl",
+    ]));
     let worker = wait_for("the worker", Duration::from_secs(120), || {
-        worker_of(parent.id())
+        worker_of(parent.pid())
     });
     group.add(worker);
-    let ran = end_within(&mut parent, Duration::from_secs(120));
+    let ran = parent.end();
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.err.contains("memory"), "{}", ran.err);
     assert_sound(&database(desk.path()));
-}
-
-fn end_within(child: &mut Child, patience: Duration) -> Ran {
-    use std::io::Read;
-    let status = wait_for("the end", patience, || child.try_wait().unwrap());
-    let mut ran = Ran {
-        code: status.code(),
-        out: String::new(),
-        err: String::new(),
-    };
-    child
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut ran.out)
-        .unwrap();
-    child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut ran.err)
-        .unwrap();
-    ran
 }
 
 /// A cgroup with a memory limit, removed with its value.

@@ -202,11 +202,12 @@ CREATE TABLE variant_set_aside (
 ) STRICT, WITHOUT ROWID;
 
 -- How fast a machine reads its memory, by buffer size: what decode's ceiling is made of.
+-- The key's columns come first: SQLite before 3.41 otherwise calls a sound table broken.
 CREATE TABLE read_speed (
     machine          TEXT NOT NULL REFERENCES machine (id),
     buffer_bytes     INTEGER NOT NULL CHECK (buffer_bytes > 0),
-    bytes_per_second REAL NOT NULL CHECK (bytes_per_second > 0),
-    threads          INTEGER NOT NULL CHECK (threads > 0),
     at               TEXT NOT NULL,
+    bytes_per_second INTEGER NOT NULL CHECK (bytes_per_second > 0),
+    threads          INTEGER NOT NULL CHECK (threads > 0),
     PRIMARY KEY (machine, buffer_bytes, at)
 ) STRICT, WITHOUT ROWID;

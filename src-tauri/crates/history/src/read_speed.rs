@@ -10,12 +10,12 @@ use crate::error::{Fault, HistoryError};
 use crate::write;
 
 /// One reading of the probe.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadReading {
     /// Size of the buffer that was read over and over.
     pub buffer_bytes: u64,
     /// Bytes per second, all threads together.
-    pub bytes_per_second: f64,
+    pub bytes_per_second: u64,
     /// Threads that read.
     pub threads: u32,
     /// When.
@@ -36,7 +36,7 @@ impl History {
                 Columns::default()
                     .set("machine", machine.id.as_str())
                     .count("buffer_bytes", reading.buffer_bytes)
-                    .set("bytes_per_second", reading.bytes_per_second)
+                    .count("bytes_per_second", reading.bytes_per_second)
                     .set("threads", reading.threads)
                     .time("at", reading.at)
                     .insert(&mut writing, "read_speed", Existing::Keep)
@@ -64,7 +64,7 @@ impl History {
                 let cells = Cells(row);
                 Ok(ReadReading {
                     buffer_bytes: cells.count("buffer_bytes")?,
-                    bytes_per_second: cells.get("bytes_per_second")?,
+                    bytes_per_second: cells.count("bytes_per_second")?,
                     threads: cells.get("threads")?,
                     at: cells.time("at")?,
                 })

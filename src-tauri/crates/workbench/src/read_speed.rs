@@ -46,7 +46,7 @@ impl ReadSpeed {
             .iter()
             .map(|reading| BandwidthReading {
                 buffer: Bytes(reading.buffer_bytes),
-                rate: BytesPerSecond(reading.bytes_per_second as u64),
+                rate: BytesPerSecond(reading.bytes_per_second),
             })
             .collect();
         let cache = self.machine.last_level_cache_bytes.map(Bytes);
@@ -71,7 +71,7 @@ impl ReadSpeed {
         let beyond = self.beyond()?;
         Some(format!(
             "Ceiling: weights of a token read at the speed measured here, {:.1} GB/s from memory.",
-            beyond.bytes_per_second / 1e9
+            beyond.bytes_per_second as f64 / 1e9
         ))
     }
 
@@ -182,7 +182,7 @@ pub async fn measure_read_speed(
         .iter()
         .map(|reading| ReadReading {
             buffer_bytes: reading.buffer_bytes,
-            bytes_per_second: reading.bytes_per_second,
+            bytes_per_second: reading.bytes_per_second.round() as u64,
             threads,
             at: Timestamp::now(),
         })

@@ -202,13 +202,13 @@ async fn read_speed_is_kept_by_size_and_gives_ceilings_of_this_machine_alone() {
     );
 
     let at = jiff::Timestamp::now();
-    let reading = |buffer_bytes, gb_s: f64| ReadReading {
+    let reading = |buffer_bytes, gb_s| ReadReading {
         buffer_bytes,
-        bytes_per_second: gb_s * 1e9,
+        bytes_per_second: gb_s * 1_000_000_000,
         threads: 2,
         at,
     };
-    let readings = [reading(92_000_000, 30.0), reading(512 << 20, 16.0)];
+    let readings = [reading(92_000_000, 30), reading(512 << 20, 16)];
     history.keep_read_speeds(&machine, &readings).await.unwrap();
     let known = ReadSpeed::load(&history, &machine).await.unwrap();
     assert_eq!(

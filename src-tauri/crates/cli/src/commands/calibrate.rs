@@ -36,7 +36,7 @@ pub fn run(context: &Context, args: &CalibrateArgs) -> Result<(), Failure> {
         for reading in known.readings() {
             table.row(vec![
                 Bytes(reading.buffer_bytes).binary().to_string(),
-                format!("{:.1} GB/s", reading.bytes_per_second / 1e9),
+                format!("{:.1} GB/s", reading.bytes_per_second as f64 / 1e9),
                 reading.threads.to_string(),
                 reading.at.strftime("%Y-%m-%d %H:%M UTC").to_string(),
             ]);

@@ -161,7 +161,7 @@ fn measured_here(context: &Context) -> BandwidthFrom {
                 .iter()
                 .map(|reading| BandwidthReading {
                     buffer: Bytes(reading.buffer_bytes),
-                    rate: BytesPerSecond(reading.bytes_per_second as u64),
+                    rate: BytesPerSecond(reading.bytes_per_second),
                 })
                 .collect(),
             last_level_cache: machine.last_level_cache_bytes.map(Bytes),

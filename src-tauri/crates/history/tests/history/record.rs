@@ -223,8 +223,11 @@ async fn the_newest_reading_of_each_buffer_size_is_given_for_its_machine() {
         threads: 2,
         at: records::at(seconds),
     };
-    let old = [reading(8_000_000_000, 20.5e9, 0), reading(100, 50e9, 0)];
-    let new = [reading(8_000_000_000, 19.5e9, 60)];
+    let old = [
+        reading(8_000_000_000, 20_500_000_000, 0),
+        reading(100, 50_000_000_000, 0),
+    ];
+    let new = [reading(8_000_000_000, 19_500_000_000, 60)];
     for readings in [&new[..], &old[..]] {
         let machine = records::machine();
         history.keep_read_speeds(&machine, readings).await.unwrap();
