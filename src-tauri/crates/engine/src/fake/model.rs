@@ -150,7 +150,8 @@ impl Memory {
             }
             (Request::Anchor(_), _) => {
                 let ns = 300_000_000;
-                Script::new().wait(takes(ns)).say(Event::Anchor { ns })
+                // As the worker's own: a third of a second that nothing interrupts.
+                Script::new().busy(takes(ns)).say(Event::Anchor { ns })
             }
             (Request::Measure(_) | Request::Generate(_), None) => fail(
                 FailureCode::NothingLoaded,

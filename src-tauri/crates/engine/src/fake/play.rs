@@ -134,6 +134,7 @@ impl Player {
                 Step::Line(bytes) => self.write(&bytes).await,
                 Step::Log(line) => self.print(&line).await,
                 Step::Wait(duration) => self.wait(duration).await?,
+                Step::Busy(duration) => tokio::time::sleep(duration).await,
                 Step::CloseOutput => self.output = None,
                 Step::Hang => std::future::pending().await,
                 Step::Die(how) => return Err(Cut::Over(how)),

@@ -20,6 +20,7 @@ pub(super) enum Step {
     Line(Vec<u8>),
     Log(String),
     Wait(Duration),
+    Busy(Duration),
     CloseOutput,
     Hang,
     Die(How),
@@ -60,6 +61,11 @@ impl Script {
     /// Takes time, and can be cancelled meanwhile.
     pub fn wait(self, duration: Duration) -> Self {
         self.step(Step::Wait(duration))
+    }
+
+    /// Takes time and hears nothing meanwhile; what it was told comes too late.
+    pub fn busy(self, duration: Duration) -> Self {
+        self.step(Step::Busy(duration))
     }
 
     /// Closes its output and goes on.

@@ -4,7 +4,9 @@ use twospeed_engine::protocol::{
     AnchorRequest, EngineBuild, Event, Failure, Hello, Load, Loaded, PageCache, Request,
 };
 use twospeed_engine::variants::{self, GiveUp, Next};
-use twospeed_engine::{Engine, How, Incoming, SendError, Session, Start, StartError, WorkerEnd};
+use twospeed_engine::{
+    Doing, Engine, How, Incoming, SendError, Session, Start, StartError, WorkerEnd,
+};
 
 use crate::machine::Machine;
 use crate::plan::PlannedTest;
@@ -53,7 +55,7 @@ pub(super) struct Worker<'a> {
     /// The last hello, kept for judging a death.
     hello: Option<Hello>,
     alive: Option<Alive>,
-    /// A cancel was sent.
+    /// A cancel was sent to the request that is served.
     cancelled: bool,
 }
 
@@ -229,7 +231,13 @@ impl<'a> Worker<'a> {
     }
 
     /// Hands a request over. When the worker is no more, [`Worker::hear`] says so.
-    pub(super) fn send(&self, request: Request) {
+    ///
+    /// A cancel is for one request: one that closed in spite of it (the anchor does) leaves the
+    /// next to be cancelled as well.
+    pub(super) fn send(&mut self, request: Request) {
+        if Doing::after(&request).is_some() {
+            self.cancelled = false;
+        }
         if let Some(alive) = &self.alive {
             let sent = alive.session.send(request);
             debug_assert_ne!(sent, Err(SendError::Busy), "BUG: one request at a time");

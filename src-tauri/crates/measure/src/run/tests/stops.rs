@@ -76,6 +76,48 @@ async fn a_cancel_inside_a_timed_section_does_not_wait_for_its_end() {
     assert!((1.0..2.5).contains(&took), "{took} s");
 }
 
+/// Stops the run a moment after a step that an anchor follows.
+async fn stopped_while_an_anchor_runs(after: fn(&Progress) -> bool) -> RunOutcome {
+    let mut scene = Scene::of(FakeEngine::new().with_pace(1.0));
+    let stop = scene.stop.clone();
+    let plan = quick(&["A"]);
+    let mut probe = FakeProbe::default();
+    let run = scene.run_with(&plan, &mut probe, |step, _| {
+        if after(step) {
+            let stop = stop.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                stop.now();
+            });
+        }
+    });
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(60), run).await;
+    ended.expect("a stopped run comes to its end")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_while_the_anchor_before_a_test_runs_cancels_the_test() {
+    let outcome = stopped_while_an_anchor_runs(
+        |step| matches!(step, Progress::Loading { fraction, .. } if *fraction == 1.0),
+    )
+    .await;
+    let ends: Vec<_> = outcome.tests.iter().map(ended).collect();
+    assert_eq!(ends, ["cancelled", "skipped"]);
+    assert_eq!(outcome.tests[0].samples, []);
+    assert_eq!(outcome.end, RunEnd::Stopped);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_while_the_anchor_after_a_test_runs_leaves_the_test_done() {
+    let outcome = stopped_while_an_anchor_runs(
+        |step| matches!(step, Progress::Sample { sample, .. } if sample.sample.index == 2),
+    )
+    .await;
+    let ends: Vec<_> = outcome.tests.iter().map(ended).collect();
+    assert_eq!(ends, ["done", "skipped"]);
+    assert_eq!(outcome.end, RunEnd::Stopped);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_hears_no_cancel_is_killed_and_the_test_is_cancelled() {
     let mut scene = Scene::of(FakeEngine::new().with_pace(1.0).deaf());
