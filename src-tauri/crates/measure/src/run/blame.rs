@@ -13,10 +13,10 @@ const ENDS_OF_A_MODEL: u32 = 2;
 /// Remembers which loads and which models ended the engine.
 #[derive(Debug, Default)]
 pub(super) struct Blame {
-    /// Tests that died while loading, each with its sentence.
-    loads: Vec<(PlannedTest, String)>,
-    /// By fingerprint, how many tests ended the engine, and the last sentence.
-    models: HashMap<String, (u32, String)>,
+    /// Tests that died while loading.
+    loads: Vec<PlannedTest>,
+    /// By fingerprint, how many tests ended the engine.
+    models: HashMap<String, u32>,
 }
 
 impl Blame {
@@ -26,33 +26,27 @@ impl Blame {
         if !speaks_against_the_model(&end.how, loading) {
             return;
         }
-        let sentence = end.sentence(Some(&test.model.name));
         if loading {
-            self.loads.push((test.clone(), sentence.clone()));
+            self.loads.push(test.clone());
         }
-        let entry = self.models.entry(test.model.fingerprint.clone());
-        let (ends, last) = entry.or_default();
-        *ends += 1;
-        *last = sentence;
+        *self
+            .models
+            .entry(test.model.fingerprint.clone())
+            .or_default() += 1;
     }
 
-    /// Why a test is not tried; `None` when it may be.
+    /// Why a test is not tried; `None` when it may be. How the engine ended stands with the test
+    /// that ended it.
     pub(super) fn reason(&self, test: &PlannedTest) -> Option<String> {
-        let load = self
-            .loads
-            .iter()
-            .find(|(died, _)| died.shares_load(test))
-            .map(|(_, sentence)| sentence);
-        let model = self
-            .models
-            .get(&test.model.fingerprint)
-            .filter(|(ends, _)| *ends >= ENDS_OF_A_MODEL)
-            .map(|(_, sentence)| sentence);
-        let sentence = load.or(model)?;
-        Some(format!(
-            "Not tried, since {} ended the engine before in this run. {sentence}",
-            test.model.name
-        ))
+        let load = self.loads.iter().any(|died| died.shares_load(test));
+        let ends = self.models.get(&test.model.fingerprint);
+        let model = ends.is_some_and(|ends| *ends >= ENDS_OF_A_MODEL);
+        (load || model).then(|| {
+            format!(
+                "Not tried, since {} ended the engine before in this run.",
+                test.model.name
+            )
+        })
     }
 }
 
