@@ -107,6 +107,23 @@ async fn assert_gone(pid: u32) {
 }
 
 fn is_there(pid: u32) -> bool {
-    let pid = rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap();
-    rustix::process::test_kill_process(pid).is_ok()
+    let process = rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap();
+    rustix::process::test_kill_process(process).is_ok() && !waits_for_init(pid)
+}
+
+/// Whether it has ended and only its foster parent has yet to notice, which takes its own time.
+#[cfg(target_os = "linux")]
+fn waits_for_init(pid: u32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return false;
+    };
+    let (_, facts) = stat.rsplit_once(')').unwrap();
+    let mut facts = facts.split_whitespace();
+    let (state, parent) = (facts.next(), facts.next());
+    state == Some("Z") && parent != Some(&std::process::id().to_string())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn waits_for_init(_: u32) -> bool {
+    false
 }
