@@ -1,4 +1,6 @@
 //! Bad input: one sentence that names the thing and says what to do, an exit code, nothing lost.
+// Everything here is a test: helpers may end it as tests do.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,6 @@
 //! `twospeed bench` with a real model: llama-bench's formats, the history behind them, the figure.
+// Everything here is a test: helpers may end it as tests do.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -1,5 +1,7 @@
 //! Whatever ends the worker or its parent, what was measured is kept and nothing stays behind.
 #![cfg(target_os = "linux")]
+// Everything here is a test: helpers may end it as tests do.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::path::Path;
 use std::process::Command;

@@ -29,8 +29,8 @@ export default async function parity(args) {
   const files = new Map();
   const builtin = json(twospeed(), ["inspect", "builtin", "--json"]);
   for (const name of options.models.split(",")) files.set(name, name === "builtin" ? builtin.path : await model(name));
-  const first = json(twospeed(), ["bench", "-m", [...files.values()][0], "-p", "16", "-n", "0", "-r", "1", "-t", options.threads, "-o", "results", "--no-save"]);
-  const variant = first.runs[0].tests[0].engine.variant;
+  const first = json(twospeed(), ["bench", "-m", [...files.values()][0], "-p", "16", "-n", "0", "-r", "1", "-t", options.threads, "-o", "results"]);
+  const variant = first.runs[0].tests.at(-1).end.worker.variant.name;
   const bin = peer(variant);
   if (loadavg()[0] > 0.5) console.error(`Load average is ${loadavg()[0].toFixed(2)}: other work disturbs the pairs.`);
 

@@ -186,6 +186,9 @@ fn measured(test: &Test) -> Option<Measured> {
     })
 }
 
+/// A setting of a bar in words.
+type Of<'f> = &'f dyn Fn(&Bar<'_>) -> String;
+
 /// What sets a bar apart from the others, beyond model and quantization.
 fn detail(bar: &Bar<'_>, bars: &[Bar<'_>], usual: (Option<u32>, Option<u32>)) -> Option<String> {
     let mut parts = Vec::new();
@@ -199,11 +202,11 @@ fn detail(bar: &Bar<'_>, bars: &[Bar<'_>], usual: (Option<u32>, Option<u32>)) ->
     if bar.depth > 0 {
         parts.push(format!("depth {}", grouped(bar.depth)));
     }
-    let varies = |of: &dyn Fn(&Bar<'_>) -> String| {
+    let varies = |of: Of<'_>| {
         let own = of(bar);
         bars.iter().any(|other| of(other) != own).then_some(own)
     };
-    let settings: [(&str, &dyn Fn(&Bar<'_>) -> String); 7] = [
+    let settings: [(&str, Of<'_>); 7] = [
         ("", &|bar| threads(bar.settings.n_threads)),
         ("ubatch ", &|bar| bar.settings.n_ubatch.to_string()),
         ("batch ", &|bar| bar.settings.n_batch.to_string()),
@@ -412,7 +415,7 @@ fn grouped(number: u32) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

@@ -1,4 +1,6 @@
 //! From a plan to the figure, over the scripted engine and a real history.
+// Everything here is a test: helpers may end it as tests do.
+#![allow(clippy::unwrap_used)]
 
 use jiff::tz::TimeZone;
 use twospeed_chart::{Frame, Overlays, Speeds};
@@ -202,7 +204,7 @@ async fn read_speed_is_kept_by_size_and_gives_ceilings_of_this_machine_alone() {
     );
 
     let at = jiff::Timestamp::now();
-    let reading = |buffer_bytes, gb_s| ReadReading {
+    let reading = |buffer_bytes, gb_s: u64| ReadReading {
         buffer_bytes,
         bytes_per_second: gb_s * 1_000_000_000,
         threads: 2,

@@ -68,6 +68,11 @@ pub fn tests(args: &BenchArgs, default_threads: u32) -> Result<Vec<(Settings, Te
     vary(&mut grid, &args.cpu_mask, |s, v| s.cpu_mask = v);
     vary(&mut grid, &flags(&args.cpu_strict), |s, v| s.cpu_strict = v);
 
+    for settings in &mut grid {
+        // Room for the logits of a whole micro-batch, as llama-bench has it.
+        settings.n_outputs = settings.n_ubatch;
+    }
+
     let depths = or(numbers(&args.n_depth, "-d")?, 0);
     let polls = or(numbers(&args.poll, "--poll")?, Settings::default().poll);
     let specs = specs(args)?;
@@ -188,4 +193,90 @@ fn shares(given: &[String]) -> Result<Vec<String>, String> {
             Ok(written.join("/"))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        bench: BenchArgs,
+    }
+
+    fn grid(line: &str) -> Vec<(Settings, TestSpec)> {
+        let arguments = format!("bench -m x.gguf {line}");
+        let words = arguments.split(' ').filter(|word| !word.is_empty());
+        let words = crate::flags::with_long_names(words.map(Into::into));
+        tests(&Line::parse_from(words).bench, 2).unwrap()
+    }
+
+    fn names(line: &str) -> Vec<String> {
+        let tests = grid(line);
+        tests.iter().map(|(_, spec)| spec.to_string()).collect()
+    }
+
+    #[test]
+    fn without_flags_the_tests_are_llama_benchs() {
+        assert_eq!(names(""), ["pp512", "tg128"]);
+        let (settings, _) = &grid("")[0];
+        let expected = Settings {
+            n_threads: 2,
+            ..Settings::default()
+        };
+        assert_eq!(*settings, expected);
+    }
+
+    #[test]
+    fn prompts_come_first_then_answers_then_both() {
+        assert_eq!(
+            names("-n 8,16 -pg 32,8 -p 64 -p 128 -pg 16,4"),
+            ["pp64", "pp128", "tg8", "tg16", "pp32+tg8", "pp16+tg4"]
+        );
+        assert_eq!(names("-p 0 -n 8"), ["tg8"]);
+    }
+
+    #[test]
+    fn depth_turns_faster_than_threads_and_slower_than_tests() {
+        assert_eq!(
+            names("-p 8 -n 4 -d 0,16"),
+            ["pp8", "tg4", "pp8 @ d16", "tg4 @ d16"]
+        );
+        let threads: Vec<_> = grid("-p 8 -n 0 -d 0,16 -t 1,2")
+            .iter()
+            .map(|(settings, spec)| (settings.n_threads, spec.n_depth))
+            .collect();
+        assert_eq!(threads, [(1, 0), (1, 16), (2, 0), (2, 16)]);
+    }
+
+    #[test]
+    fn what_reloads_the_model_turns_slowest() {
+        let turns: Vec<_> = grid("-p 8 -n 0 -ngl 0,99 -ub 128,1024 -fa 0,1")
+            .iter()
+            .map(|(s, _)| (s.n_gpu_layers, s.n_ubatch, s.flash_attn.number()))
+            .collect();
+        assert_eq!(
+            turns[..4],
+            [(0, 128, 0), (0, 128, 1), (0, 1024, 0), (0, 1024, 1)]
+        );
+        assert_eq!(turns[4].0, 99);
+    }
+
+    #[test]
+    fn logits_of_a_whole_micro_batch_have_room() {
+        let outputs: Vec<_> = grid("-p 8 -n 0 -ub 128,1024")
+            .iter()
+            .map(|(settings, _)| settings.n_outputs)
+            .collect();
+        assert_eq!(outputs, [128, 1024]);
+    }
+
+    #[test]
+    fn shares_are_written_as_llama_bench_writes_them() {
+        assert_eq!(grid("-ts 3/1/0")[0].0.tensor_split, "3.00/1.00");
+        assert_eq!(grid("-ts 0")[0].0.tensor_split, "0.00");
+    }
 }
