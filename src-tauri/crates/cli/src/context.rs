@@ -8,6 +8,7 @@ use twospeed_library::builtin;
 use twospeed_workbench::{BUILTIN, DataFolder};
 
 use crate::Failure;
+use crate::say::say;
 
 /// Made once, from what stands before the command.
 pub struct Context {
@@ -41,7 +42,7 @@ impl Context {
         let folder = self.data_folder()?;
         let history = History::open(folder.path()).await.map_err(Failure::of)?;
         for notice in history.notices() {
-            eprintln!("{notice}");
+            say(notice);
         }
         Ok(history)
     }
@@ -67,7 +68,7 @@ impl Context {
         let mut said = false;
         builtin::ensure(folder.path(), &mut |_, _| {
             if !said {
-                eprintln!("Making the built-in model (once, some seconds)");
+                say("Making the built-in model (once, some seconds)");
                 said = true;
             }
             true

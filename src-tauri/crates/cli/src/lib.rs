@@ -8,23 +8,37 @@ mod commands;
 mod context;
 mod failure;
 mod flags;
+mod interrupt;
+mod say;
 mod table;
+mod usage;
 mod words;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 
 pub use failure::Failure;
+use say::say;
 
 /// Both speeds of a local language model: prefill (reading the prompt) and decode (writing the answer).
 #[derive(Debug, Parser)]
-#[command(name = "twospeed", version, about, max_term_width = 100)]
+#[command(
+    name = "twospeed",
+    version,
+    about,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
 struct Cli {
     /// Folder that holds the history and the built-in model
-    #[arg(long, global = true, value_name = "FOLDER", env = "TWOSPEED_DATA_DIR")]
+    // An empty variable is one that is not set.
+    #[arg(long, global = true, value_name = "FOLDER", env = "TWOSPEED_DATA_DIR",
+        value_parser = OsStringValueParser::new().map(PathBuf::from))]
     data_dir: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
@@ -63,25 +77,45 @@ enum Command {
 
 /// Runs the command line with `arguments` (the program's name first).
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(flags::with_long_names(arguments)) {
-        Ok(cli) => cli,
-        Err(error) => {
-            // Help and version are answers, not errors; clap knows which stream each belongs to.
-            let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
-        }
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let done = match parse(&arguments) {
+        Ok(Some(Cli {
+            command: Command::Worker { arguments },
+            ..
+        })) => return twospeed_worker::main(arguments),
+        Ok(Some(cli)) => dispatch(cli),
+        Ok(None) => Ok(()),
+        Err(failure) => Err(failure),
     };
-    if let Command::Worker { arguments } = cli.command {
-        return twospeed_worker::main(arguments);
-    }
-    match dispatch(cli) {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(sentence) = failure.sentence() {
-                eprintln!("{sentence}");
+                say(sentence);
             }
             failure.exit_code()
         }
+    }
+}
+
+/// Writes to standard output, to the last byte.
+fn print(text: &[u8]) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text)
+        .and_then(|()| out.flush())
+        .map_err(|error| Failure::of_output(&error))
+}
+
+/// What was asked for; `None` when it was help or the version, which are printed.
+fn parse(arguments: &[OsString]) -> Result<Option<Cli>, Failure> {
+    let known = flags::with_long_names(arguments).map_err(Failure::Usage)?;
+    match Cli::try_parse_from(known) {
+        Ok(cli) => Ok(Some(cli)),
+        Err(error) if usage::is_an_answer(&error) => error
+            .print()
+            .map(|()| None)
+            .map_err(|error| Failure::of_output(&error)),
+        Err(error) => Err(Failure::Usage(usage::sentence(&error, arguments))),
     }
 }
 

@@ -212,7 +212,7 @@ impl PlannedTest {
         }
         match (needs, available) {
             (Some(needs), Some(available)) if needs > available => Some(Refusal::TooLittleMemory {
-                test: self.name(),
+                model: self.model.name.clone(),
                 context: self.spec.context(),
                 needs,
                 available,
@@ -289,13 +289,13 @@ pub enum Refusal {
     },
     /// It cannot fit.
     #[error(
-        "{test} (a context of {context} tokens) needs {} of memory; {} is free. Try a shorter context, a smaller KV cache type or a smaller quantization.",
+        "A context of {context} tokens for {model} needs at least {} of memory; {} is free. Try a shorter context, a smaller KV cache type or a smaller quantization.",
         gib(*needs), gib(*available)
     )]
     TooLittleMemory {
-        /// The test's name.
-        test: String,
-        /// Its context in tokens.
+        /// The model's name.
+        model: String,
+        /// The test's context in tokens.
         context: u64,
         /// Bytes it needs.
         needs: u64,

@@ -16,34 +16,40 @@ pub struct BenchArgs {
     #[arg(short, long = "model", value_name = "FILE", required = true, action = ArgAction::Append)]
     pub model: Vec<PathBuf>,
     /// Prompt tokens of the prefill tests; 0 for none [default: 512]
-    #[arg(short = 'p', long, value_name = "N", action = ArgAction::Append)]
+    #[arg(short = 'p', long, value_name = "N", allow_negative_numbers = true, action = ArgAction::Append)]
     pub n_prompt: Vec<Numbers>,
     /// Generated tokens of the decode tests; 0 for none [default: 128]
-    #[arg(short = 'n', long, value_name = "N", action = ArgAction::Append)]
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, action = ArgAction::Append)]
     pub n_gen: Vec<Numbers>,
     /// Prompt and generation timed as one (-pg)
     #[arg(long = "prompt-gen", value_name = "PP,TG", action = ArgAction::Append)]
     pub prompt_gen: Vec<PromptGen>,
     /// Tokens already in the cache when a test starts [default: 0]
-    #[arg(short = 'd', long, value_name = "N", action = ArgAction::Append)]
+    #[arg(short = 'd', long, value_name = "N", allow_negative_numbers = true, action = ArgAction::Append)]
     pub n_depth: Vec<Numbers>,
     /// Repetitions of each test
-    #[arg(short, long, value_name = "N", default_value_t = 5)]
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        default_value_t = 5,
+        allow_negative_numbers = true
+    )]
     pub repetitions: u32,
     /// Logical batch size (-b) [default: 2048]
-    #[arg(short, long, value_name = "N", action = ArgAction::Append)]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true, action = ArgAction::Append)]
     pub batch_size: Vec<Numbers>,
     /// Micro-batch size (-ub) [default: 512]
-    #[arg(long, value_name = "N", action = ArgAction::Append)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, action = ArgAction::Append)]
     pub ubatch_size: Vec<Numbers>,
     /// Threads [default: the physical cores this process may use]
-    #[arg(short, long, value_name = "N", action = ArgAction::Append)]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true, action = ArgAction::Append)]
     pub threads: Vec<Numbers>,
     /// Type of the K cache (-ctk) [default: f16]
-    #[arg(long, value_name = "TYPE", value_delimiter = ',', action = ArgAction::Append)]
+    #[arg(long, value_name = "TYPE", value_delimiter = ',', value_parser = CACHE_TYPES, action = ArgAction::Append)]
     pub cache_type_k: Vec<String>,
     /// Type of the V cache (-ctv) [default: f16]
-    #[arg(long, value_name = "TYPE", value_delimiter = ',', action = ArgAction::Append)]
+    #[arg(long, value_name = "TYPE", value_delimiter = ',', value_parser = CACHE_TYPES, action = ArgAction::Append)]
     pub cache_type_v: Vec<String>,
     /// Layers on the GPU (-ngl); -1 leaves it to the engine [default: -1]
     #[arg(long, value_name = "N", allow_hyphen_values = true, action = ArgAction::Append)]
@@ -52,22 +58,22 @@ pub struct BenchArgs {
     #[arg(long, value_name = "MODE", value_delimiter = ',', allow_hyphen_values = true, action = ArgAction::Append)]
     pub flash_attn: Vec<FlashFlag>,
     /// CPU affinity mask in hexadecimal [default: 0x0]
-    #[arg(short = 'C', long, value_name = "HEX", value_delimiter = ',', action = ArgAction::Append)]
+    #[arg(short = 'C', long, value_name = "HEX", value_delimiter = ',', value_parser = mask, action = ArgAction::Append)]
     pub cpu_mask: Vec<String>,
     /// Place threads strictly by the mask: 0, 1 [default: 0]
     #[arg(long, value_name = "0|1", action = ArgAction::Append)]
     pub cpu_strict: Vec<List<Flag>>,
     /// Polling level of the threads, 0 to 100 [default: 50]
-    #[arg(long, value_name = "N", action = ArgAction::Append)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, action = ArgAction::Append)]
     pub poll: Vec<Numbers>,
     /// Layers whose experts stay on the CPU (-ncmoe) [default: 0]
-    #[arg(long, value_name = "N", action = ArgAction::Append)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, action = ArgAction::Append)]
     pub n_cpu_moe: Vec<Numbers>,
     /// How GPUs share a model (-sm): none, layer, row, tensor [default: layer]
     #[arg(long, value_name = "MODE", value_delimiter = ',', value_parser = ["none", "layer", "row", "tensor"], action = ArgAction::Append)]
     pub split_mode: Vec<String>,
     /// The GPU used with --split-mode none (-mg) [default: 0]
-    #[arg(long, value_name = "N", action = ArgAction::Append)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, action = ArgAction::Append)]
     pub main_gpu: Vec<Numbers>,
     /// Keep the KV cache on the host (-nkvo): 0, 1 [default: 0]
     #[arg(long, value_name = "0|1", action = ArgAction::Append)]
@@ -100,10 +106,10 @@ pub struct BenchArgs {
     #[arg(long, value_name = "0|1", action = ArgAction::Append)]
     pub repack: Vec<List<Flag>>,
     /// MiB to leave free on each device when fitting (-fitt) [default: no fitting]
-    #[arg(long, value_name = "MIB", action = ArgAction::Append)]
+    #[arg(long, value_name = "MIB", allow_negative_numbers = true, action = ArgAction::Append)]
     pub fit_target: Vec<Numbers>,
     /// Smallest context when fitting (-fitc) [default: no fitting]
-    #[arg(long, value_name = "N", action = ArgAction::Append)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, action = ArgAction::Append)]
     pub fit_ctx: Vec<Numbers>,
     /// NUMA strategy: disabled, distribute, isolate, numactl
     #[arg(long, value_name = "MODE", default_value = "disabled", value_parser = ["disabled", "distribute", "isolate", "numactl"])]
@@ -135,9 +141,27 @@ pub struct BenchArgs {
     /// Keep everything in the history (the default)
     #[arg(long, overrides_with = "no_save")]
     pub save: bool,
-    /// Run this CPU variant instead of the best one (see `twospeed devices`)
+    /// Run this CPU variant instead of the best one
     #[arg(long, value_name = "NAME")]
     pub variant: Option<String>,
+}
+
+/// Types of the KV cache: llama-bench's, and `f32`, which the engine takes too.
+const CACHE_TYPES: [&str; 9] = [
+    "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1",
+];
+
+/// A mask as it was written, when it is one.
+fn mask(text: &str) -> Result<String, String> {
+    let digits = text
+        .strip_prefix("0x")
+        .or_else(|| text.strip_prefix("0X"))
+        .unwrap_or(text);
+    if !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        Ok(text.to_owned())
+    } else {
+        Err("it takes hexadecimal digits such as 0x3".to_owned())
+    }
 }
 
 /// A value of `-fa`.

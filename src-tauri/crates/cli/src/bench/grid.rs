@@ -148,7 +148,12 @@ fn numbers<T: TryFrom<i64>>(given: &[Numbers], flag: &str) -> Result<Vec<T>, Str
     given
         .iter()
         .flat_map(|numbers| &numbers.0)
-        .map(|number| T::try_from(*number).map_err(|_| format!("{flag} {number} is out of range.")))
+        .map(|number| {
+            T::try_from(*number).map_err(|_| match number {
+                ..0 => format!("{flag} {number} is negative: give a positive number."),
+                _ => format!("{flag} {number} is too large: give a smaller number."),
+            })
+        })
         .collect()
 }
 
@@ -210,7 +215,8 @@ mod tests {
     fn grid(line: &str) -> Vec<(Settings, TestSpec)> {
         let arguments = format!("bench -m x.gguf {line}");
         let words = arguments.split(' ').filter(|word| !word.is_empty());
-        let words = crate::flags::with_long_names(words.map(Into::into));
+        let words: Vec<_> = words.map(Into::into).collect();
+        let words = crate::flags::with_long_names(&words).unwrap();
         tests(&Line::parse_from(words).bench, 2).unwrap()
     }
 

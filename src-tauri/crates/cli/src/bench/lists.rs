@@ -18,11 +18,10 @@ impl FromStr for Numbers {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut numbers = Vec::new();
-        for part in text.split(',').filter(|part| !part.is_empty()) {
+        // A comma at the end is no mistake, as in llama-bench.
+        let list = text.strip_suffix(',').unwrap_or(text);
+        for part in list.split(',') {
             range(part, &mut numbers)?;
-        }
-        if numbers.is_empty() {
-            return Err("no number given".into());
         }
         Ok(Self(numbers))
     }
@@ -45,6 +44,9 @@ fn range(text: &str, numbers: &mut Vec<i64>) -> Result<(), String> {
         Some((last, step)) => (number(last)?, number(step)?, rest.contains('*')),
         None => (number(rest)?, 1, false),
     };
+    if next > last {
+        return Err(format!("\"{text}\" ends before it begins"));
+    }
     while next <= last {
         numbers.push(next);
         if numbers.len() > MOST {
@@ -129,6 +131,7 @@ mod tests {
     fn lists_and_ranges_are_read_as_llama_bench_reads_them() {
         assert_eq!(numbers("512"), [512]);
         assert_eq!(numbers("512,128"), [512, 128]);
+        assert_eq!(numbers("512,"), [512]);
         assert_eq!(numbers("1-4"), [1, 2, 3, 4]);
         assert_eq!(numbers("0-4096+1024"), [0, 1024, 2048, 3072, 4096]);
         assert_eq!(numbers("1-9*2,100"), [1, 2, 4, 8, 100]);
@@ -143,6 +146,10 @@ mod tests {
         assert!("1-8*1".parse::<Numbers>().is_err());
         assert!("0-100000000".parse::<Numbers>().is_err());
         assert!(
+            "5-1".parse::<Numbers>().is_err(),
+            "it ends before it begins"
+        );
+        assert!(
             "1-9223372036854775807*4000000000"
                 .parse::<Numbers>()
                 .is_err()
@@ -154,6 +161,7 @@ mod tests {
         let error = "51 2".parse::<Numbers>().unwrap_err();
         assert!(error.contains("\"51 2\""), "{error}");
         assert!("".parse::<Numbers>().is_err());
+        assert!("1,,2".parse::<Numbers>().is_err(), "a number is missing");
         assert!("9223372036854775808".parse::<Numbers>().is_err());
     }
 }

@@ -29,6 +29,8 @@ use self::args::BenchArgs;
 use self::output::Output;
 use self::status::Status;
 use crate::context::Context;
+use crate::interrupt::Interrupts;
+use crate::say::say;
 use crate::{Failure, words};
 
 /// What `-o` takes: llama-bench's formats and our own.
@@ -60,8 +62,9 @@ pub fn run(context: &Context, args: &BenchArgs) -> Result<(), Failure> {
         .collect();
     let needs = |test: &PlannedTest| needs(headers.get(&test.model.fingerprint)?, test);
     let settings: Vec<&Settings> = plan.tests.iter().map(|test| &test.settings).collect();
-    let output = Mutex::new(Output::new(args, &settings, default_threads));
-    let outcome = context.block_on(measure(context, args, &plan, &needs, &output))?;
+    let stop = Stop::new();
+    let output = Mutex::new(Output::new(args, &settings, default_threads, stop.clone()));
+    let outcome = context.block_on(measure(context, args, &plan, &needs, &output, &stop))?;
     let mut output = output
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -103,6 +106,7 @@ async fn measure(
     plan: &Plan,
     needs: &(dyn Fn(&PlannedTest) -> Option<u64> + Sync),
     output: &Mutex<Output>,
+    stop: &Stop,
 ) -> Result<RunOutcome, Failure> {
     let engine = WorkerProcess::find().map_err(Failure::of)?;
     let history = match context.open_history().await {
@@ -117,13 +121,13 @@ async fn measure(
         _ => &unsaved,
     };
     let lease = hold_lease(&lease_place(), "bench", |holder| {
-        eprintln!("{}", waiting_sentence(holder.as_ref()));
+        say(waiting_sentence(holder.as_ref()));
     })
     .await
     .map_err(Failure::of)?;
 
-    let stop = Stop::new();
-    let interrupt = tokio::spawn(stop_on_interrupt(stop.clone()));
+    let interrupts = Interrupts::new().map_err(Failure::of)?;
+    tokio::spawn(stop_on_interrupt(interrupts, stop.clone()));
     let mut status = Status::new(args.progress, plan.tests.len());
     let mut failed_output = None;
     let mut progress = |step: Progress| {
@@ -142,28 +146,32 @@ async fn measure(
         engine: &engine,
         recorder,
         needs,
-        stop: &stop,
+        stop,
     };
     let outcome = twospeed_workbench::run(request, &lease, &mut progress)
         .await
         .map_err(Failure::of);
-    interrupt.abort();
     status.end();
     let outcome = outcome?;
     if let Some(history) = history
         .as_ref()
         .filter(|_| !args.no_save && outcome.end == RunEnd::Complete)
     {
-        know_read_speed(&engine, history, plan, &lease).await;
+        tokio::select! {
+            biased;
+            () = stop.asked_now() => {}
+            () = know_read_speed(&engine, history, plan, &lease) => {}
+        }
     }
     if args.output == "results"
         && let Some(history) = &history
     {
-        let mut out = std::io::stdout();
+        let mut text = Vec::new();
         history
-            .export(&[outcome.run.id], Timestamp::now(), &mut out)
+            .export(&[outcome.run.id], Timestamp::now(), &mut text)
             .await
             .map_err(Failure::of)?;
+        crate::print(&text)?;
     }
     if let Some(history) = &history {
         history.close().await;
@@ -196,22 +204,20 @@ async fn know_read_speed(engine: &WorkerProcess, history: &History, plan: &Plan,
     };
     if let Err(failure) = measured.await {
         // The tests stand without it; ceilings stay unknown.
-        eprintln!(
+        say(format!(
             "The read speed was not measured: {}",
             failure.sentence().unwrap_or_default()
-        );
+        ));
     }
 }
 
-/// The first Ctrl-C stops the run and keeps what is done; a second one leaves at once.
-async fn stop_on_interrupt(stop: Stop) {
-    if tokio::signal::ctrl_c().await.is_ok() {
-        eprintln!("\nStopping: what is measured is kept.");
-        stop.now();
-    }
-    if tokio::signal::ctrl_c().await.is_ok() {
-        std::process::exit(130);
-    }
+/// The first request to end stops the run and keeps what is done; a second one leaves at once.
+async fn stop_on_interrupt(mut interrupts: Interrupts, stop: Stop) {
+    interrupts.next().await;
+    say("\nStopping: what is measured is kept.");
+    stop.now();
+    interrupts.next().await;
+    std::process::exit(130);
 }
 
 /// Warnings and failures after the table; an error when anything was not measured.
@@ -223,7 +229,7 @@ fn report(outcome: &RunOutcome) -> Result<(), Failure> {
             output::short_name(&test.test.model)
         );
         for warning in &test.end.warnings {
-            eprintln!("{name}: {}", words::warning(warning));
+            say(format!("{name}: {}", words::warning(warning)));
         }
     }
     match &outcome.end {
@@ -254,7 +260,10 @@ fn report(outcome: &RunOutcome) -> Result<(), Failure> {
         .filter(|position| undone(**position))
         .count();
     if failed > 0 {
-        eprintln!("{failed} of {} tests were not measured.", positions.len());
+        say(format!(
+            "{failed} of {} tests were not measured.",
+            positions.len()
+        ));
         return Err(Failure::Said);
     }
     Ok(())

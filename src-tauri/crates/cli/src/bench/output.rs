@@ -8,11 +8,12 @@ use twospeed_engine::protocol::Sample;
 use twospeed_history::llama_bench::{self, Columns, Format, Row};
 use twospeed_library::display::shown;
 use twospeed_measure::model::MeasuredModel;
-use twospeed_measure::{Progress, TestEnd, TestRecord, TestStatus};
+use twospeed_measure::{Progress, Stop, TestEnd, TestRecord, TestStatus};
 use uuid::Uuid;
 
 use super::args::BenchArgs;
 use crate::Failure;
+use crate::say::say;
 
 /// Rows on standard output (and on standard error where asked), failures in words.
 pub struct Output {
@@ -21,13 +22,16 @@ pub struct Output {
     settings: Vec<Settings>,
     default_threads: u32,
     verbose: bool,
+    stop: Stop,
+    /// Why tests were not tried, as far as it was said.
+    reasons: Vec<String>,
     build: Option<(String, u32)>,
     tests: HashMap<Uuid, (TestRecord, Vec<Sample>)>,
 }
 
 impl Output {
-    /// In the formats that were asked for.
-    pub fn new(args: &BenchArgs, settings: &[&Settings], default_threads: u32) -> Self {
+    /// In the formats that were asked for, of a run that `stop` stops.
+    pub fn new(args: &BenchArgs, settings: &[&Settings], default_threads: u32, stop: Stop) -> Self {
         Self {
             out: llama_bench::format(&args.output),
             err: args.output_err.as_deref().and_then(llama_bench::format),
@@ -37,6 +41,8 @@ impl Output {
                 .collect(),
             default_threads,
             verbose: args.verbose,
+            stop,
+            reasons: Vec::new(),
             build: None,
             tests: HashMap::new(),
         }
@@ -81,19 +87,26 @@ impl Output {
         }
     }
 
-    fn not_done(&self, test: &TestRecord, end: &TestEnd) {
+    fn not_done(&mut self, test: &TestRecord, end: &TestEnd) {
         let name = format!("{} of {}", test.spec, short_name(&test.model));
         match &end.status {
             TestStatus::Failed { message, log, .. } => {
-                eprintln!("{name}: {message}");
+                say(format!("{name}: {message}"));
                 if self.verbose {
                     for line in log {
-                        eprintln!("  {}", shown(line));
+                        say(format!("  {}", shown(line)));
                     }
                 }
             }
-            TestStatus::Skipped { reason } => eprintln!("{name}: {reason}"),
-            TestStatus::Cancelled => eprintln!("{name}: cancelled."),
+            // Who stops a run knows why the rest is not tried.
+            TestStatus::Skipped { .. } if self.stop.is_asked() => {}
+            // What holds for a hundred tests is said once.
+            TestStatus::Skipped { reason } if self.reasons.contains(reason) => {}
+            TestStatus::Skipped { reason } => {
+                say(format!("{name}: {reason}"));
+                self.reasons.push(reason.clone());
+            }
+            TestStatus::Cancelled => say(format!("{name}: cancelled.")),
             TestStatus::Interrupted | TestStatus::Done => {}
         }
     }

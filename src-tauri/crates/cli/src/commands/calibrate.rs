@@ -13,6 +13,7 @@ use twospeed_workbench::{
 
 use crate::Failure;
 use crate::context::Context;
+use crate::say::say;
 use crate::table::Table;
 
 /// Arguments of `calibrate`.
@@ -54,7 +55,7 @@ async fn measure(context: &Context) -> Result<ReadSpeed, Failure> {
         .await
         .map_err(Failure::of)?;
     let lease = hold_lease(&lease_place(), "calibration", |holder| {
-        eprintln!("{}", waiting_sentence(holder.as_ref()));
+        say(waiting_sentence(holder.as_ref()));
     })
     .await
     .map_err(Failure::of)?;

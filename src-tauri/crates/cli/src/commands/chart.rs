@@ -13,6 +13,7 @@ use twospeed_workbench::{ReadSpeed, SpeedsOptions};
 use super::export;
 use crate::Failure;
 use crate::context::Context;
+use crate::say::say;
 
 /// Arguments of `chart`.
 #[derive(Debug, Args)]
@@ -79,7 +80,7 @@ pub fn run(context: &Context, args: &ChartArgs) -> Result<(), Failure> {
         Form::Pdf => figure.to_pdf(theme).map_err(Failure::of)?,
     };
     super::write_file(&args.out, &bytes)?;
-    eprintln!("{}: {}", shown_path(&args.out), figure.data.title);
+    say(format!("{}: {}", shown_path(&args.out), figure.data.title));
     Ok(())
 }
 

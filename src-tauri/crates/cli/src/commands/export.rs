@@ -47,12 +47,7 @@ pub fn run(context: &Context, args: &ExportArgs) -> Result<(), Failure> {
         Ok(text)
     })?;
     match &args.out {
-        None => {
-            let mut out = std::io::stdout().lock();
-            out.write_all(&text)
-                .and_then(|()| out.flush())
-                .map_err(|error| Failure::of_output(&error))
-        }
+        None => crate::print(&text),
         Some(path) => super::write_file(path, &text),
     }
 }

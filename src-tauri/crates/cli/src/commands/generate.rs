@@ -1,19 +1,24 @@
 //! `twospeed generate`: one prompt answered, each part timed.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
 use twospeed_engine::process::WorkerProcess;
-use twospeed_engine::protocol::{Event, Generate, Generated, Load, Loaded, PageCache, Request};
+use twospeed_engine::protocol::{
+    Event, Generate, Generated, Hello, Load, Loaded, PageCache, Request,
+};
 use twospeed_engine::settings::ModelPath;
-use twospeed_engine::{Engine, Incoming, Session, Settings, Start};
+use twospeed_engine::variants::{self, Next};
+use twospeed_engine::{Engine, Incoming, Session, Settings, Start, WorkerEnd};
+use twospeed_measure::machine::Machine;
 use twospeed_measure::{Recorder, platform};
 use twospeed_workbench::{Subject, Unsaved, hold_lease, lease_place, waiting_sentence};
 
-use crate::Failure;
 use crate::context::Context;
+use crate::interrupt::Interrupts;
+use crate::say::say;
+use crate::{Failure, print};
 
 /// Arguments of `generate`.
 #[derive(Debug, Args)]
@@ -22,7 +27,7 @@ pub struct GenerateArgs {
     #[arg(short, long, value_name = "FILE")]
     model: PathBuf,
     /// The prompt
-    #[arg(short, long, value_name = "TEXT")]
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: String,
     /// Tokens to write at most
     #[arg(short = 'n', long, value_name = "N", default_value_t = 128)]
@@ -47,6 +52,9 @@ pub struct GenerateArgs {
     json: bool,
 }
 
+/// Above this share of the file in memory a load is not cold.
+const WARM: f32 = 0.05;
+
 /// Answers the prompt.
 pub fn run(context: &Context, args: &GenerateArgs) -> Result<(), Failure> {
     if args.threads == Some(0) {
@@ -69,149 +77,288 @@ async fn answer(context: &Context, args: &GenerateArgs, subject: &Subject) -> Re
     // The history only says which CPU variants died here; without one the best is tried.
     let history = context.open_history().await.ok();
     let _lease = hold_lease(&lease_place(), "generate", |holder| {
-        eprintln!("{}", waiting_sentence(holder.as_ref()));
+        say(waiting_sentence(holder.as_ref()));
     })
     .await
     .map_err(Failure::of)?;
     let recorder = Unsaved::new(history.as_ref());
-    let mut session = start(&engine, &recorder).await?;
-    let settings = Settings {
-        n_threads: args.threads.unwrap_or_else(platform::default_threads),
-        n_outputs: 1,
-        ..Settings::default()
-    };
-    let name = subject.measured.name.clone();
-    let load = Request::Load(Load {
-        model: ModelPath(subject.header.path.clone()),
-        settings: settings.clone(),
-        page_cache: if args.cold {
-            PageCache::Drop
-        } else {
-            PageCache::AsIs
-        },
-    });
-    session.send(load).map_err(Failure::of)?;
-    let loaded = loop {
-        match next(&mut session, &name).await? {
-            Event::Loaded(loaded) => break loaded,
-            Event::Cancelled => return Err(Failure::Failed("Cancelled.".into())),
-            _ => {}
-        }
-    };
-    let request = Request::Generate(Generate {
-        prompt: args.prompt.clone(),
-        n_predict: args.n_predict,
-        n_ctx: args.ctx_size,
-        settings,
-        reuse_prefix: false,
-        temperature: args.temperature,
-        seed: args.seed,
-        ignore_eos: false,
-    });
-    session.send(request).map_err(Failure::of)?;
-    let mut text = String::new();
-    let mut interrupted = false;
-    let generated = loop {
-        let event = tokio::select! {
-            event = next(&mut session, &name) => event?,
-            _ = tokio::signal::ctrl_c(), if !interrupted => {
-                interrupted = true;
-                session.cancel();
-                continue;
-            }
+    let mut variants = Variants::new(&engine, &recorder);
+    let answer = loop {
+        let session = variants.start().await?;
+        let hello = session.hello().clone();
+        let mut attempt = Attempt {
+            session,
+            args,
+            subject,
+            text: String::new(),
         };
-        match event {
-            Event::Token(token) => {
-                if !args.json {
-                    let mut out = std::io::stdout().lock();
-                    write!(out, "{}", token.text)
-                        .and_then(|()| out.flush())
-                        .map_err(|error| Failure::of_output(&error))?;
-                }
-                text.push_str(&token.text);
+        match attempt.answer().await {
+            Ok((loaded, generated)) => {
+                attempt.session.stop().await;
+                break Answer {
+                    text: attempt.text,
+                    hello,
+                    loaded,
+                    generated,
+                };
             }
-            Event::Generated(generated) => break Some(generated),
-            Event::Cancelled => break None,
-            _ => {}
+            Err(Trouble::Failed(failure)) => return Err(failure),
+            Err(Trouble::Died(end)) => {
+                let sentence = end.sentence(Some(&subject.measured.name));
+                // What stands on the screen cannot be taken back for another try.
+                if !variants.set_aside(&hello, &end).await? || !attempt.text.is_empty() {
+                    return Err(Failure::Failed(sentence));
+                }
+                say(sentence);
+            }
         }
     };
-    session.stop().await;
-    let Some(generated) = generated else {
-        println!();
-        return Err(Failure::Failed("Cancelled.".into()));
-    };
-    if args.json {
-        let all = json!({ "text": text, "loaded": loaded, "generated": generated });
-        println!("{all:#}");
-    } else {
-        println!();
-        words(&loaded, &generated);
-    }
-    Ok(())
+    answer.print(args)
 }
 
-/// Starts the best CPU variant that does not die on the way to its hello.
-async fn start(engine: &dyn Engine, recorder: &dyn Recorder) -> Result<Session, Failure> {
-    let machine = platform::machine();
-    let session = engine.start(&Start::default()).await.map_err(Failure::of)?;
-    let dead = recorder
-        .variants_set_aside(&machine, &session.hello().engine)
-        .await
-        .map_err(Failure::of)?;
-    if !dead.contains(&session.hello().variant.name) {
-        return Ok(session);
-    }
-    session.stop().await;
-    let start = Start {
-        variant: None,
-        set_aside: dead,
-    };
-    engine.start(&start).await.map_err(Failure::of)
+/// The CPU variants that do not die here.
+struct Variants<'a> {
+    engine: &'a dyn Engine,
+    recorder: &'a dyn Recorder,
+    machine: Machine,
+    dead: Vec<String>,
 }
 
-/// The next event; a failure or the worker's end as a sentence.
-async fn next(session: &mut Session, model: &str) -> Result<Event, Failure> {
-    match session.next().await {
-        Incoming::Event(Event::Failed(failure)) => Err(Failure::Failed(failure.message)),
-        Incoming::Event(event) => Ok(event),
-        Incoming::Ended(end) => Err(Failure::Failed(end.sentence(Some(model)))),
+impl<'a> Variants<'a> {
+    fn new(engine: &'a dyn Engine, recorder: &'a dyn Recorder) -> Self {
+        Self {
+            engine,
+            recorder,
+            machine: platform::machine(),
+            dead: Vec::new(),
+        }
+    }
+
+    /// Starts the best one that is not known to die.
+    async fn start(&mut self) -> Result<Session, Failure> {
+        loop {
+            let start = Start {
+                variant: None,
+                set_aside: self.dead.clone(),
+            };
+            let session = self.engine.start(&start).await.map_err(Failure::of)?;
+            let hello = session.hello();
+            let known = self
+                .recorder
+                .variants_set_aside(&self.machine, &hello.engine)
+                .await
+                .map_err(Failure::of)?;
+            let tried = self.dead.contains(&hello.variant.name);
+            if tried || !known.contains(&hello.variant.name) {
+                return Ok(session);
+            }
+            self.dead.extend(known);
+            session.stop().await;
+        }
+    }
+
+    /// Whether the variant was at fault and there is another; it is remembered for later runs.
+    async fn set_aside(&mut self, hello: &Hello, end: &WorkerEnd) -> Result<bool, Failure> {
+        let ran = &hello.variant.name;
+        match variants::next(&end.how, Some(ran), &hello.variants, &self.dead) {
+            Next::GiveUp(_) => Ok(false),
+            Next::TryNext(_) => {
+                self.dead.push(ran.clone());
+                self.recorder
+                    .set_variant_aside(&self.machine, &hello.engine, ran, &end.sentence(None))
+                    .await
+                    .map_err(Failure::of)?;
+                Ok(true)
+            }
+        }
     }
 }
 
-fn words(loaded: &Loaded, generated: &Generated) {
-    let ms = |ns: u64| ns as f64 / 1e6;
-    let rate = |tokens: u32, ns: u64| match twospeed_measure::stats::tokens_per_second(
-        tokens.into(),
-        ns,
-    ) {
-        Some(rate) => format!("{rate:.1} tok/s"),
-        None => "not measured".to_owned(),
-    };
-    let cache = match loaded.resident_before {
-        Some(share) => format!(" ({:.0} % of the file was in memory before)", share * 100.0),
-        None => String::new(),
-    };
-    let computed = generated.n_prompt - generated.n_reused;
-    eprintln!();
-    eprintln!("load      {:>9.1} ms{cache}", ms(loaded.load_ns));
-    eprintln!(
-        "tokenize  {:>9.1} ms  {} tokens",
-        ms(generated.tokenize_ns),
-        generated.n_prompt
-    );
-    eprintln!(
-        "prefill   {:>9.1} ms  {}",
-        ms(generated.prefill_ns),
-        rate(computed, generated.prefill_ns)
-    );
-    eprintln!(
-        "TTFT      {:>9.1} ms  tokenize, prefill and the first token, without the load",
-        ms(generated.ttft_ns)
-    );
-    let decoded = generated.n_generated.saturating_sub(1);
-    eprintln!(
-        "decode    {:>9.1} ms  {}, {decoded} tokens after the first",
-        ms(generated.decode_ns),
-        rate(decoded, generated.decode_ns)
-    );
+/// One worker's try at the answer.
+struct Attempt<'a> {
+    session: Session,
+    args: &'a GenerateArgs,
+    subject: &'a Subject,
+    text: String,
+}
+
+/// Why there is no answer.
+enum Trouble {
+    Failed(Failure),
+    Died(WorkerEnd),
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+fn cancelled() -> Trouble {
+    Trouble::Failed(Failure::Failed("Cancelled.".into()))
+}
+
+impl Attempt<'_> {
+    async fn answer(&mut self) -> Result<(Loaded, Generated), Trouble> {
+        let settings = Settings {
+            n_threads: self.args.threads.unwrap_or_else(platform::default_threads),
+            n_outputs: 1,
+            ..Settings::default()
+        };
+        let loaded = self.load(&settings).await?;
+        let generated = self.generate(settings).await?;
+        Ok((loaded, generated))
+    }
+
+    async fn load(&mut self, settings: &Settings) -> Result<Loaded, Trouble> {
+        let load = Request::Load(Load {
+            model: ModelPath(self.subject.header.path.clone()),
+            settings: settings.clone(),
+            page_cache: if self.args.cold {
+                PageCache::Drop
+            } else {
+                PageCache::AsIs
+            },
+        });
+        self.session.send(load).map_err(Failure::of)?;
+        loop {
+            match self.next().await? {
+                Event::Loaded(loaded) => return Ok(loaded),
+                Event::Cancelled => return Err(cancelled()),
+                _ => {}
+            }
+        }
+    }
+
+    async fn generate(&mut self, settings: Settings) -> Result<Generated, Trouble> {
+        let request = Request::Generate(Generate {
+            prompt: self.args.prompt.clone(),
+            n_predict: self.args.n_predict,
+            n_ctx: self.args.ctx_size,
+            settings,
+            reuse_prefix: false,
+            temperature: self.args.temperature,
+            seed: self.args.seed,
+            ignore_eos: false,
+        });
+        let mut interrupts = Interrupts::new().map_err(Failure::of)?;
+        self.session.send(request).map_err(Failure::of)?;
+        loop {
+            let event = tokio::select! {
+                event = self.next() => event?,
+                () = interrupts.next() => {
+                    self.session.cancel();
+                    continue;
+                }
+            };
+            match event {
+                Event::Token(token) => {
+                    if !self.args.json {
+                        print(token.text.as_bytes())?;
+                    }
+                    self.text.push_str(&token.text);
+                }
+                Event::Generated(generated) => return Ok(generated),
+                Event::Cancelled => return Err(cancelled()),
+                _ => {}
+            }
+        }
+    }
+
+    /// The next event; a failure is a sentence.
+    async fn next(&mut self) -> Result<Event, Trouble> {
+        match self.session.next().await {
+            Incoming::Event(Event::Failed(failure)) => Err(Failure::Failed(failure.message).into()),
+            Incoming::Event(event) => Ok(event),
+            Incoming::Ended(end) => Err(Trouble::Died(end)),
+        }
+    }
+}
+
+/// `1 token`, `5 tokens`.
+fn tokens(count: u32) -> String {
+    match count {
+        1 => "1 token".to_owned(),
+        count => format!("{count} tokens"),
+    }
+}
+
+/// An answer with its times.
+struct Answer {
+    text: String,
+    hello: Hello,
+    loaded: Loaded,
+    generated: Generated,
+}
+
+impl Answer {
+    fn print(&self, args: &GenerateArgs) -> Result<(), Failure> {
+        if args.json {
+            let all = json!({
+                "text": self.text,
+                "variant": self.hello.variant.name,
+                "loaded": self.loaded,
+                "generated": self.generated,
+            });
+            return print(format!("{all:#}\n").as_bytes());
+        }
+        print(b"\n")?;
+        self.say_times(args.cold);
+        Ok(())
+    }
+
+    fn say_times(&self, cold: bool) {
+        let (loaded, generated) = (&self.loaded, &self.generated);
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let rate = |tokens: u32, ns: u64| match twospeed_measure::stats::tokens_per_second(
+            tokens.into(),
+            ns,
+        ) {
+            Some(rate) => format!("{rate:.1} tok/s"),
+            None => "not measured".to_owned(),
+        };
+        let part = |name: &str, ns: u64, what: String| {
+            say(format!("{name:<9} {:>9.1} ms  {what}", ms(ns)));
+        };
+        let cache = match loaded.resident_before {
+            Some(share) if cold && share > WARM => format!(
+                "not a cold load: another program keeps {:.0} % of the file in memory",
+                share * 100.0
+            ),
+            Some(share) => format!("{:.0} % of the file was in memory before", share * 100.0),
+            None => String::new(),
+        };
+        say("");
+        part("load", loaded.load_ns, cache);
+        part(
+            "tokenize",
+            generated.tokenize_ns,
+            tokens(generated.n_prompt),
+        );
+        let computed = generated.n_prompt.saturating_sub(generated.n_reused);
+        part(
+            "prefill",
+            generated.prefill_ns,
+            rate(computed, generated.prefill_ns),
+        );
+        part(
+            "TTFT",
+            generated.ttft_ns,
+            "tokenize, prefill and the first token, without the load".to_owned(),
+        );
+        let decoded = generated.n_generated.saturating_sub(1);
+        part(
+            "decode",
+            generated.decode_ns,
+            format!(
+                "{}, {} after the first",
+                rate(decoded, generated.decode_ns),
+                tokens(decoded)
+            ),
+        );
+        say(format!(
+            "engine    llama.cpp build {}, CPU variant {}",
+            self.hello.engine.build_number, self.hello.variant.name
+        ));
+    }
 }

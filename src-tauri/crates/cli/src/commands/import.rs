@@ -9,6 +9,7 @@ use twospeed_library::display::{shown, shown_path};
 
 use crate::Failure;
 use crate::context::Context;
+use crate::say::say;
 
 /// Arguments of `import`.
 #[derive(Debug, Args)]
@@ -28,7 +29,7 @@ pub fn run(context: &Context, args: &ImportArgs) -> Result<(), Failure> {
             let bytes = match std::fs::read(file) {
                 Ok(bytes) => bytes,
                 Err(error) => {
-                    eprintln!("{place} cannot be read: {error}.");
+                    say(format!("{place} cannot be read: {error}."));
                     failed = true;
                     continue;
                 }
@@ -36,7 +37,7 @@ pub fn run(context: &Context, args: &ImportArgs) -> Result<(), Failure> {
             let imported = match history.import(bytes, Timestamp::now()).await {
                 Ok(imported) => imported,
                 Err(error) => {
-                    eprintln!("{place}: {error}");
+                    say(format!("{place}: {error}"));
                     failed = true;
                     continue;
                 }
@@ -47,14 +48,16 @@ pub fn run(context: &Context, args: &ImportArgs) -> Result<(), Failure> {
                 .filter(|run| run.outcome != Outcome::AlreadyThere)
                 .count();
             let known = imported.runs.len() - fresh;
-            eprintln!("{place}: {fresh} runs taken in, {known} were there already.");
+            say(format!(
+                "{place}: {fresh} runs taken in, {known} were there already."
+            ));
             for rejected in &imported.rejected {
                 let place = match (rejected.run, rejected.line) {
                     (Some(run), _) => format!("{place}, run {run}"),
                     (None, Some(line)) => format!("{place}, line {line}"),
                     (None, None) => place.clone(),
                 };
-                eprintln!("{place}: {}", shown(&rejected.reason));
+                say(format!("{place}: {}", shown(&rejected.reason)));
                 failed = true;
             }
         }

@@ -12,6 +12,7 @@ use twospeed_library::{Item, Limits, Scan, arrange, known_places, scan};
 use super::inspect::count;
 use crate::Failure;
 use crate::context::Context;
+use crate::say::say;
 use crate::table::Table;
 
 /// Arguments of `models`.
@@ -35,7 +36,15 @@ pub fn run(context: &Context, args: &ModelsArgs) -> Result<(), Failure> {
     };
     let found = scan(&folders, Limits::default(), &[], &|| true, &mut |_| {});
     for note in &found.notes {
-        eprintln!("{note}");
+        say(note);
+    }
+    if found.items.is_empty() && found.notes.is_empty() {
+        say(match args.folders.is_empty() {
+            true => {
+                "No GGUF file was found where other programs keep theirs. Name a folder: twospeed models FOLDER"
+            }
+            false => "No GGUF file was found there.",
+        });
     }
     let mut out = std::io::stdout().lock();
     let written = if args.json {
@@ -66,12 +75,6 @@ fn item(item: &Item) -> serde_json::Value {
 
 fn words(out: &mut dyn Write, found: &Scan) -> std::io::Result<()> {
     let shelf = arrange(&found.items);
-    if found.items.is_empty() {
-        return writeln!(
-            out,
-            "No GGUF file found. Name a folder: twospeed models FOLDER"
-        );
-    }
     for group in &shelf.groups {
         let active = match group.active_parameters {
             Some(active) if active != group.parameters => {
@@ -89,17 +92,13 @@ fn words(out: &mut dyn Write, found: &Scan) -> std::io::Result<()> {
         for member in &group.members {
             let item = &found.items[*member];
             let label = item.model().and_then(|model| model.quantization.clone());
-            let mut place = shown_path(&item.path);
-            if let Some(problem) = item.hindrance() {
-                place = format!("{place}  ({problem})");
-            }
             table.row(vec![
                 format!(
                     "  {}",
                     label.as_deref().map_or_else(|| "unknown".into(), shown)
                 ),
                 Bytes(item.bytes()).decimal().to_string(),
-                place,
+                place(item),
             ]);
         }
         table.write(out)?;
@@ -114,14 +113,14 @@ fn words(out: &mut dyn Write, found: &Scan) -> std::io::Result<()> {
         }
         writeln!(out, "{heading}")?;
         for index in list {
-            let item = &found.items[*index];
-            writeln!(
-                out,
-                "  {}",
-                item.hindrance().unwrap_or_else(|| shown_path(&item.path))
-            )?;
+            writeln!(out, "  {}", place(&found.items[*index]))?;
         }
         writeln!(out)?;
     }
     Ok(())
+}
+
+/// Where it lies; of one that cannot be run the sentence why, which begins with that.
+fn place(item: &Item) -> String {
+    item.hindrance().unwrap_or_else(|| shown_path(&item.path))
 }

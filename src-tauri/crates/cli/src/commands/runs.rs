@@ -9,6 +9,7 @@ use twospeed_library::display::{shortened, shown};
 
 use crate::Failure;
 use crate::context::Context;
+use crate::say::say;
 use crate::table::Table;
 
 /// Arguments of `runs`.
@@ -41,10 +42,8 @@ pub fn run(context: &Context, args: &RunsArgs) -> Result<(), Failure> {
 
 fn words(out: &mut dyn Write, runs: &[RunOverview]) -> std::io::Result<()> {
     if runs.is_empty() {
-        return writeln!(
-            out,
-            "Nothing was measured yet. Begin with: twospeed bench -m builtin"
-        );
+        say("Nothing was measured yet. Begin with: twospeed bench -m builtin");
+        return Ok(());
     }
     let zone = TimeZone::system();
     let mut table = Table::new(&["run", "started", "models", ">tests", ">samples", "state"]);
