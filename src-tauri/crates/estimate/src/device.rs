@@ -63,12 +63,21 @@ pub fn devices() -> &'static [Device] {
     &DEVICES
 }
 
-/// The preset of this name; capitals, punctuation and the maker's name are not looked at.
+/// The preset of this name; capitals, punctuation and the maker's name are not looked at, and words
+/// may be left out where only one preset has those that are there.
 ///
 /// Errors: [`UnknownDevice`] with the names that come nearest.
 pub fn find(name: &str) -> Result<&'static Device, UnknownDevice> {
     let wanted = words(name);
     if let Some(device) = devices().iter().find(|d| words(&d.name) == wanted) {
+        return Ok(device);
+    }
+    let has_all = |d: &&Device| {
+        let words = words(&d.name);
+        !wanted.is_empty() && wanted.iter().all(|word| words.contains(word))
+    };
+    let mut having_all = devices().iter().filter(has_all);
+    if let (Some(device), None) = (having_all.next(), having_all.next()) {
         return Ok(device);
     }
     let mut scored: Vec<_> = devices()
@@ -183,6 +192,18 @@ mod tests {
             assert_eq!(find(name).unwrap().name, "GeForce RTX 4090");
         }
         assert_eq!(find("m1").unwrap().name, "Apple M1");
+    }
+
+    #[test]
+    fn words_may_be_left_out_where_one_preset_has_the_rest() {
+        assert_eq!(
+            find("Orin Nano Super").unwrap().name,
+            "Jetson Orin Nano Super 8GB"
+        );
+        assert_eq!(find("strix halo").unwrap().bandwidth.gb_s(), 256.0);
+        let error = find("Orin Nano").unwrap_err();
+        assert!(error.nearest.len() > 1, "several have these: {error}");
+        assert_eq!(find("M4").unwrap().name, "Apple M4", "a whole name counts");
     }
 
     #[test]
