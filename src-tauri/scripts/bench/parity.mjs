@@ -22,6 +22,8 @@ export default async function parity(args) {
       models: { type: "string", default: "smollm2,gemma3,builtin" },
       prompt: { type: "string", default: "512" },
       generate: { type: "string", default: "128" },
+      // Folder of a llama-bench of the same build, where there is one; its CPU library is replaced.
+      peer: { type: "string" },
     },
   });
   setUp();
@@ -31,7 +33,7 @@ export default async function parity(args) {
   for (const name of options.models.split(",")) files.set(name, name === "builtin" ? builtin.path : await model(name));
   const first = json(twospeed(), ["bench", "-m", [...files.values()][0], "-p", "16", "-n", "0", "-r", "1", "-t", options.threads, "-o", "results"]);
   const variant = first.runs[0].tests.at(-1).end.worker.variant.name;
-  const bin = peer(variant);
+  const bin = peer(variant, options.peer);
   if (loadavg()[0] > 0.5) console.error(`Load average is ${loadavg()[0].toFixed(2)}: other work disturbs the pairs.`);
 
   const common = ["-p", options.prompt, "-n", options.generate, "-t", options.threads, "-r", "1", "-o", "json"];
