@@ -236,3 +236,24 @@ fn overlays_never_change_the_finding() {
     input.overlays.expected = false;
     assert_eq!(finding(&input), before);
 }
+
+#[test]
+fn a_name_that_two_rows_share_says_nothing_of_either() {
+    let twice = |values: &[(f64, f64, f64)]| {
+        let mut input = rows(values);
+        for row in &mut input.rows {
+            row.label = "Q4_0".into();
+            row.file_bytes = Some(92_000_000);
+        }
+        finding(&input)
+    };
+    let plain = "Prefill and decode speed of SmolLM2 135M";
+    let two = [(92.0, 100.0, 20.0), (92.0, 200.0, 40.0)];
+    assert_eq!(twice(&two), plain, "not: Q4_0 reads faster than Q4_0");
+    let three = [
+        (92.0, 100.0, 20.0),
+        (92.0, 200.0, 40.0),
+        (92.0, 300.0, 60.0),
+    ];
+    assert_eq!(twice(&three), plain);
+}

@@ -66,12 +66,25 @@ impl ReadSpeed {
         Some(bandwidth.rate.reads_of(weights)?.0)
     }
 
-    /// Where the ceilings come from, a statement; `None` when nothing was measured.
-    pub fn source(&self) -> Option<String> {
-        let beyond = self.beyond()?;
+    /// Where the ceilings of these models come from, a statement; `None` when none was measured.
+    ///
+    /// Small models are read from caches and large ones from memory, so one figure may stand on
+    /// several speeds.
+    pub fn source(&self, models: &[&MeasuredModel]) -> Option<String> {
+        let rates = || {
+            models
+                .iter()
+                .filter_map(|model| model.weight_bytes_per_token)
+                .filter_map(|weights| self.for_working_set(Bytes(weights)))
+                .map(|bandwidth| bandwidth.rate)
+        };
+        let (slowest, fastest) = (rates().min()?, rates().max()?);
+        let speed = match (slowest.to_string(), fastest.to_string()) {
+            (slow, fast) if slow == fast => slow,
+            (slow, fast) => format!("{slow} to {fast}, by their size"),
+        };
         Some(format!(
-            "Ceiling: weights of a token read at the speed measured here, {:.1} GB/s from memory.",
-            beyond.bytes_per_second as f64 / 1e9
+            "Ceiling: weights of a token read at the speed measured here, {speed}."
         ))
     }
 

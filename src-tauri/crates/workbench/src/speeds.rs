@@ -2,20 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use jiff::ZonedDateTime;
 use jiff::tz::TimeZone;
 use twospeed_chart::{Measured, Overlays, Phase, Row, Speeds};
 use twospeed_engine::{FlashAttention, Settings, TestSpec};
 use twospeed_history::{Test, WholeRun};
 use twospeed_measure::machine::Machine;
 use twospeed_measure::model::MeasuredModel;
-use twospeed_measure::summary;
+use twospeed_measure::{TestStatus, summary};
 
 /// What the figure needs beside the results.
 pub struct SpeedsOptions<'a> {
     /// The decode ceiling of a model on a machine, tokens per second; `None` = not known.
     pub ceiling: &'a dyn Fn(&Machine, &MeasuredModel) -> Option<f64>,
-    /// Where the ceilings come from, a statement for the footer.
-    pub ceiling_source: Option<String>,
+    /// Where the ceilings of these models come from, a statement for the footer.
+    pub ceiling_source: &'a dyn Fn(&[&MeasuredModel]) -> Option<String>,
     /// Which predictions are shown.
     pub overlays: Overlays,
     /// Zone of the times in the footer.
@@ -41,7 +42,7 @@ pub fn speeds(runs: &[WholeRun], options: &SpeedsOptions<'_>) -> Option<Speeds> 
     let tests: Vec<(&WholeRun, &Test)> = runs
         .iter()
         .flat_map(|run| run.tests.iter().map(move |test| (run, test)))
-        .filter(|(_, test)| !test.samples.is_empty())
+        .filter(|(_, test)| is_done(test) && !test.samples.is_empty())
         .collect();
     let prompt = most_common(tests.iter().map(|(_, test)| test.record.spec.n_prompt));
     let generate = most_common(tests.iter().map(|(_, test)| test.record.spec.n_gen));
@@ -128,6 +129,13 @@ fn add<'a>(bars: &mut Vec<Bar<'a>>, run: &'a WholeRun, test: &'a Test) {
     }
 }
 
+/// Whether it came to its end: the samples of one that did not are kept, and are no result.
+fn is_done(test: &Test) -> bool {
+    test.end
+        .as_ref()
+        .is_some_and(|end| end.status == TestStatus::Done)
+}
+
 fn variant(test: &Test) -> Option<&str> {
     let worker = test.end.as_ref()?.worker.as_ref()?;
     Some(&worker.variant.name)
@@ -159,7 +167,7 @@ fn row(
             .clone()
             .unwrap_or_else(|| "unknown".to_owned()),
         file_bytes: Some(bar.model.file_bytes),
-        detail: detail(bar, bars, usual),
+        detail: detail(bar, bars, usual, &options.time_zone),
         prefill: Phase {
             measured: bar.prefill.and_then(measured),
             ..Phase::default()
@@ -190,7 +198,12 @@ fn measured(test: &Test) -> Option<Measured> {
 type Of<'f> = &'f dyn Fn(&Bar<'_>) -> String;
 
 /// What sets a bar apart from the others, beyond model and quantization.
-fn detail(bar: &Bar<'_>, bars: &[Bar<'_>], usual: (Option<u32>, Option<u32>)) -> Option<String> {
+fn detail(
+    bar: &Bar<'_>,
+    bars: &[Bar<'_>],
+    usual: (Option<u32>, Option<u32>),
+    zone: &TimeZone,
+) -> Option<String> {
     let mut parts = Vec::new();
     let length = |test: Option<&Test>| test.map(|test| test.record.spec.tokens() as u32);
     if let Some(n) = length(bar.prefill).filter(|n| Some(*n) != usual.0) {
@@ -229,16 +242,32 @@ fn detail(bar: &Bar<'_>, bars: &[Bar<'_>], usual: (Option<u32>, Option<u32>)) ->
             && length(other.prefill) == length(bar.prefill)
             && length(other.decode) == length(bar.decode)
     });
-    if twins.count() > 1 {
-        parts.push(
-            bar.run
-                .run
-                .started_at
-                .strftime("%Y-%m-%d %H:%M UTC")
-                .to_string(),
-        );
+    let moments: Vec<_> = twins.map(|twin| began(twin, zone)).collect();
+    if moments.len() > 1 {
+        let minute = |moment: &ZonedDateTime| moment.strftime("%Y-%m-%d %H:%M").to_string();
+        let own = began(bar, zone);
+        let same = moments
+            .iter()
+            .filter(|moment| minute(moment) == minute(&own));
+        parts.push(match same.count() {
+            1 => minute(&own),
+            _ => own.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        });
     }
     (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// When the first test of a bar began.
+fn began(bar: &Bar<'_>, zone: &TimeZone) -> ZonedDateTime {
+    let tests = [bar.prefill, bar.decode];
+    let first = tests
+        .iter()
+        .flatten()
+        .map(|test| test.record.started_at)
+        .min();
+    first
+        .unwrap_or(bar.run.run.started_at)
+        .to_zoned_datetime(zone.clone())
 }
 
 fn threads(number: u32) -> String {
@@ -325,6 +354,14 @@ fn subtitle(bars: &[Bar<'_>], usual: (Option<u32>, Option<u32>)) -> String {
     format!("{what} {samples}{threads}.{tests}")
 }
 
+/// The models that have a ceiling.
+fn with_ceiling<'a>(bars: &[Bar<'a>], options: &SpeedsOptions<'_>) -> Vec<&'a MeasuredModel> {
+    bars.iter()
+        .filter(|bar| (options.ceiling)(&bar.run.run.machine, bar.model).is_some())
+        .map(|bar| bar.model)
+        .collect()
+}
+
 fn footer(bars: &[Bar<'_>], options: &SpeedsOptions<'_>) -> Vec<String> {
     let mut statements = Vec::new();
     let files = distinct(bars.iter().filter_map(|bar| {
@@ -351,9 +388,9 @@ fn footer(bars: &[Bar<'_>], options: &SpeedsOptions<'_>) -> Vec<String> {
         );
     }
     if options.overlays.ceiling
-        && let Some(source) = &options.ceiling_source
+        && let Some(source) = (options.ceiling_source)(&with_ceiling(bars, options))
     {
-        statements.push(source.clone());
+        statements.push(source);
     }
     let machines = distinct(bars.iter().map(|bar| machine(&bar.run.run.machine)));
     let versions = distinct(bars.iter().map(|bar| bar.run.run.app_version.as_str()));

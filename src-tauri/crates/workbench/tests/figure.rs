@@ -10,7 +10,7 @@ use twospeed_engine::settings::ModelPath;
 use twospeed_engine::{Settings, TestSpec};
 use twospeed_history::{History, LatestFilter, ReadReading, WholeRun};
 use twospeed_measure::model::MeasuredModel;
-use twospeed_measure::{Lease, Plan, PlannedTest, Stop, platform};
+use twospeed_measure::{Lease, Plan, PlannedTest, Progress, Stop, platform};
 use twospeed_workbench::{ReadSpeed, RunRequest, SpeedsOptions, missing_sizes, run, speeds};
 
 fn model(name: &str, quantization: &str, file_bytes: u64) -> MeasuredModel {
@@ -74,7 +74,7 @@ async fn measured(folder: &std::path::Path, tests: Vec<PlannedTest>) -> Vec<Whol
 fn figure_of(runs: &[WholeRun]) -> Speeds {
     let options = SpeedsOptions {
         ceiling: &|_, model| Some(16e9 / model.weight_bytes_per_token? as f64),
-        ceiling_source: Some("Ceiling: given.".into()),
+        ceiling_source: &|_| Some("Ceiling: given.".into()),
         overlays: Overlays {
             ceiling: true,
             expected: false,
@@ -172,7 +172,7 @@ async fn prompt_and_answer_timed_as_one_have_no_place() {
     let runs = measured(folder.path(), tests(&one, &[(512, 128, 0)], 2)).await;
     let options = SpeedsOptions {
         ceiling: &|_, _| None,
-        ceiling_source: None,
+        ceiling_source: &|_| None,
         overlays: Overlays::default(),
         time_zone: TimeZone::UTC,
     };
@@ -223,4 +223,96 @@ async fn read_speed_is_kept_by_size_and_gives_ceilings_of_this_machine_alone() {
     let mut other = machine.clone();
     other.id = "another".into();
     assert_eq!(known.decode_ceiling(&other, &small), None);
+}
+
+#[tokio::test]
+async fn the_footer_names_the_read_speeds_that_the_ceilings_stand_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = History::open(folder.path()).await.unwrap();
+    let mut machine = platform::machine();
+    machine.last_level_cache_bytes = Some(32 << 20);
+    let reading = |buffer_bytes, gb_s: u64| ReadReading {
+        buffer_bytes,
+        bytes_per_second: gb_s * 1_000_000_000,
+        threads: 2,
+        at: jiff::Timestamp::now(),
+    };
+    let readings = [reading(1_000_000, 200), reading(512 << 20, 16)];
+    history.keep_read_speeds(&machine, &readings).await.unwrap();
+    let known = ReadSpeed::load(&history, &machine).await.unwrap();
+    let (tiny, large) = (
+        model("Tiny", "Q4_0", 1_000_000),
+        model("Large", "Q4_0", 92_000_000),
+    );
+    assert_eq!(
+        known.source(&[&large]).unwrap(),
+        "Ceiling: weights of a token read at the speed measured here, 16.0 GB/s."
+    );
+    assert_eq!(
+        known.source(&[&tiny]).unwrap(),
+        "Ceiling: weights of a token read at the speed measured here, 200 GB/s.",
+        "it stays in the cache"
+    );
+    assert_eq!(
+        known.source(&[&large, &tiny]).unwrap(),
+        "Ceiling: weights of a token read at the speed measured here, 16.0 GB/s to 200 GB/s, by their size."
+    );
+    assert_eq!(known.source(&[]), None);
+}
+
+#[tokio::test]
+async fn a_test_that_was_cancelled_is_not_shown_as_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = History::open(folder.path()).await.unwrap();
+    let place = folder.path().join("lease");
+    let lease = Lease::acquire(&place, "test", jiff::Timestamp::now, |_| {})
+        .await
+        .unwrap();
+    let plan = Plan::new("test", tests(&model("Small", "Q4_0", 92_000_000), &BOTH, 2));
+    let stop = Stop::new();
+    let request = RunRequest {
+        plan: &plan,
+        engine: &FakeEngine::new(),
+        recorder: &history,
+        needs: &|_| None,
+        stop: &stop,
+    };
+    let mut progress = |step| {
+        if matches!(step, Progress::Sample { sample, .. } if sample.sample.index == 1) {
+            stop.now();
+        }
+    };
+    let outcome = run(request, &lease, &mut progress).await.unwrap();
+    let whole = history.run(outcome.run.id).await.unwrap().unwrap();
+    assert_eq!(whole.tests[0].samples.len(), 2, "they are kept");
+    let options = SpeedsOptions {
+        ceiling: &|_, _| None,
+        ceiling_source: &|_| None,
+        overlays: Overlays::default(),
+        time_zone: TimeZone::UTC,
+    };
+    assert!(speeds(&[whole], &options).is_none());
+}
+
+#[tokio::test]
+async fn the_same_test_twice_is_told_apart_by_its_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = model("Small", "Q4_0", 92_000_000);
+    let first = measured(folder.path(), tests(&small, &BOTH, 2)).await;
+    let mut second = first.clone();
+    let mut moved = |seconds: i64| {
+        for test in &mut second[0].tests {
+            test.record.started_at += jiff::SignedDuration::from_secs(seconds);
+        }
+        let both = [first.clone(), second.clone()].concat();
+        let figure = figure_of(&both);
+        let details = figure.rows.into_iter().map(|row| row.detail.unwrap());
+        details.collect::<Vec<_>>()
+    };
+    let minutes = moved(600);
+    assert_eq!(minutes[0].len(), "2026-11-30 14:02".len(), "{minutes:?}");
+    assert_ne!(minutes[0], minutes[1]);
+    let seconds = moved(-599);
+    assert_eq!(seconds[0].len(), "2026-11-30 14:02:07".len(), "{seconds:?}");
+    assert_ne!(seconds[0], seconds[1]);
 }

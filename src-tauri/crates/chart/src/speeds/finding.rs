@@ -69,6 +69,10 @@ fn single(row: &Prepared) -> Option<String> {
 
 fn pair(a: &Prepared, b: &Prepared) -> Option<String> {
     let names = names(&[a, b]);
+    let [Some(first), Some(second)] = &names[..] else {
+        return None;
+    };
+    let names = [first, second];
     // The faster one's index and how much faster it is; `None` inside where there is no telling.
     let lead = |phase: usize| {
         let (x, y) = (measured(a)[phase]?, measured(b)[phase]?);
@@ -182,7 +186,7 @@ fn trend(rows: &[Prepared]) -> Option<String> {
     Some(format!("{name} {verb} as the file grows{rest}"))
 }
 
-/// Who is clearly faster than all others.
+/// Who is clearly faster than all others, where a name says who that is.
 fn champions(rows: &[Prepared]) -> Option<String> {
     let all: Vec<&Prepared> = rows.iter().collect();
     let names = names(&all);
@@ -200,18 +204,17 @@ fn champions(rows: &[Prepared]) -> Option<String> {
             && runs
                 .iter()
                 .all(|(i, run)| *i == best || clearly(run, fastest) == Some(Ordering::Less));
-        clear.then_some(best)
+        clear.then(|| names[best].clone()).flatten()
     };
     match (champion(PREFILL), champion(DECODE)) {
         (Some(reads), Some(writes)) if reads == writes => {
-            Some(format!("{} reads and writes fastest", names[reads]))
+            Some(format!("{reads} reads and writes fastest"))
         }
-        (Some(reads), Some(writes)) => Some(format!(
-            "{} reads fastest; {} writes fastest",
-            names[reads], names[writes]
-        )),
-        (Some(reads), None) => Some(format!("{} reads fastest", names[reads])),
-        (None, Some(writes)) => Some(format!("{} writes fastest", names[writes])),
+        (Some(reads), Some(writes)) => {
+            Some(format!("{reads} reads fastest; {writes} writes fastest"))
+        }
+        (Some(reads), None) => Some(format!("{reads} reads fastest")),
+        (None, Some(writes)) => Some(format!("{writes} writes fastest")),
         (None, None) => None,
     }
 }
@@ -254,9 +257,11 @@ fn groups(rows: &[&Prepared]) -> usize {
 }
 
 /// What tells the rows apart: the model where each has its own, the label in one model, else both.
-fn names(rows: &[&Prepared]) -> Vec<String> {
+/// `None` for a row whose name another has too: a sentence would not say which of them it means.
+fn names(rows: &[&Prepared]) -> Vec<Option<String>> {
     let groups = groups(rows);
-    rows.iter()
+    let names: Vec<String> = rows
+        .iter()
         .map(|row| {
             let name = match &row.group {
                 Some(group) if groups == rows.len() => group.clone(),
@@ -265,5 +270,10 @@ fn names(rows: &[&Prepared]) -> Vec<String> {
             };
             text::shorten(&name, NAME, 20.0, Weight::SemiBold)
         })
+        .collect();
+    let alone = |name: &&String| names.iter().filter(|other| other == name).count() == 1;
+    names
+        .iter()
+        .map(|name| Some(name).filter(alone).cloned())
         .collect()
 }

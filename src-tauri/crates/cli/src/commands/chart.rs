@@ -126,7 +126,7 @@ async fn figure(context: &Context, args: &ChartArgs) -> Result<Figure, Failure> 
         .map_err(Failure::of)?;
     let options = SpeedsOptions {
         ceiling: &|machine, model| read_speed.decode_ceiling(machine, model),
-        ceiling_source: read_speed.source(),
+        ceiling_source: &|models| read_speed.source(models),
         overlays: Overlays {
             ceiling: args.overlay.contains(&Overlay::Ceiling),
             expected: false,
@@ -135,7 +135,7 @@ async fn figure(context: &Context, args: &ChartArgs) -> Result<Figure, Failure> 
     };
     let speeds = twospeed_workbench::speeds(&runs, &options).ok_or_else(|| {
         Failure::Failed(
-            "There is no measured test to draw. Measure first: twospeed bench -m builtin".into(),
+            "There is no measured prefill or decode to draw. Measure first: twospeed bench -m builtin".into(),
         )
     })?;
     let frame = Frame {

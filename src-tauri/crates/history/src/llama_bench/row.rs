@@ -3,7 +3,7 @@
 use twospeed_engine::protocol::Sample;
 use twospeed_engine::{Settings, TestSpec};
 use twospeed_measure::stats::spread;
-use twospeed_measure::{TestEnd, TestRecord};
+use twospeed_measure::{TestEnd, TestRecord, TestStatus};
 
 /// llama-bench's fields in its order.
 pub const FIELDS: [&str; 42] = [
@@ -117,11 +117,12 @@ impl Value {
 }
 
 impl Row {
-    /// The row of a test; `None` where it has no samples or no worker said what it loaded.
+    /// The row of a test; `None` for one that did not come to its end (its samples are kept, and
+    /// are no result) and where it has no samples or no worker said what it loaded.
     pub fn of(test: &TestRecord, end: &TestEnd, samples: &[Sample]) -> Option<Self> {
         let worker = end.worker.as_ref()?;
         let loaded = end.loaded.as_ref()?;
-        if samples.is_empty() {
+        if end.status != TestStatus::Done || samples.is_empty() {
             return None;
         }
         Some(Self {

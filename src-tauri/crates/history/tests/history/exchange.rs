@@ -313,3 +313,24 @@ async fn a_file_of_the_first_version_is_read_forever() {
         assert!(holds(&file[part], &first[part]), "{part}: {file:#}");
     }
 }
+
+#[test]
+fn a_test_that_did_not_come_to_its_end_is_no_row() {
+    use twospeed_history::llama_bench::Row;
+    let run = records::run();
+    let test = records::test(run.id, 0, records::model("a", "A"), records::spec(512, 0));
+    let samples = [records::sample(&test, 0).sample];
+    let row = |status| Row::of(&test, &records::end(&test, status), &samples);
+    assert!(row(TestStatus::Done).is_some());
+    assert!(row(TestStatus::Cancelled).is_none());
+    assert!(row(TestStatus::Interrupted).is_none());
+    let failed = TestStatus::Failed {
+        code: "engine_crashed".into(),
+        message: "It crashed.".into(),
+        log: vec![],
+    };
+    assert!(
+        row(failed).is_none(),
+        "its samples are kept, and are no result"
+    );
+}
