@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, exit};
 use std::time::Duration;
 
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 
 /// A fault by its name: a moment and what happens then (`hello:SIGKILL`), or a habit (`deaf`).
@@ -135,10 +135,26 @@ fn happen(what: &str) {
 /// Dies while a child holds its pipes open.
 fn leave_behind(program: &str, arguments: &[&str]) {
     match Command::new(program).args(arguments).spawn() {
-        Ok(child) => eprintln!("left {} behind", child.id()),
+        Ok(child) => {
+            if program == "setsid" {
+                until_it_leads_a_group(child.id());
+            }
+            eprintln!("left {} behind", child.id());
+        }
         Err(error) => eprintln!("{program}: {error}"),
     }
     raise(Signal::SEGV);
+}
+
+/// Out of reach only once it has left our process group, which our end takes with it.
+fn until_it_leads_a_group(child: u32) {
+    let child = i32::try_from(child).ok().and_then(Pid::from_raw);
+    for _ in 0..2000 {
+        if rustix::process::getpgid(child).ok() == child {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
 }
 
 fn raise(signal: Signal) -> ! {
