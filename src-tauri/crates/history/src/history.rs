@@ -21,7 +21,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 pub struct History {
     pub(crate) path: PathBuf,
-    /// `None`: the history is read-only.
+    /// `None`: the history is read-only, or its disk is full.
     pub(crate) writer: Option<SqlitePool>,
     pub(crate) reader: SqlitePool,
     pub(crate) notices: Vec<Notice>,
@@ -58,13 +58,21 @@ impl History {
     /// Begins a transaction that writes. IMMEDIATE: a transaction that reads first and writes
     /// later fails at once, without waiting, when another process wrote in between.
     pub(crate) async fn writing(&self) -> Result<Transaction<'static, Sqlite>, HistoryError> {
-        let writer = self.writer.as_ref().ok_or_else(|| HistoryError::ReadOnly {
-            path: self.path.clone(),
-        })?;
+        let writer = self.writer.as_ref().ok_or_else(|| self.unwritable())?;
         writer
             .begin_with("BEGIN IMMEDIATE")
             .await
             .map_err(|error| self.explain(error.into()))
+    }
+
+    /// Why nothing can be stored.
+    fn unwritable(&self) -> HistoryError {
+        let path = self.path.clone();
+        let full = |notice: &Notice| matches!(notice, Notice::DiskFull { .. });
+        match self.notices.iter().any(full) {
+            true => HistoryError::DiskFull { path },
+            false => HistoryError::ReadOnly { path },
+        }
     }
 
     /// Ends a write: commits what was written, or rolls back and says what was wrong. Only when

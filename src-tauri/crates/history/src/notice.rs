@@ -24,6 +24,11 @@ pub enum Notice {
         /// The history.
         path: PathBuf,
     },
+    /// The disk is full: the history can be read but not written.
+    DiskFull {
+        /// The history.
+        path: PathBuf,
+    },
     /// Runs whose process had ended without a word; they are marked now.
     Interrupted {
         /// The runs.
@@ -47,6 +52,11 @@ impl fmt::Display for Notice {
             Self::ReadOnly { path } => write!(
                 f,
                 "The history {} is read-only: it can be looked at, but nothing can be stored.",
+                path.display()
+            ),
+            Self::DiskFull { path } => write!(
+                f,
+                "The disk that holds {} is full: the history can be looked at, but nothing can be stored.",
                 path.display()
             ),
             Self::Interrupted { runs } => match runs.len() {

@@ -27,8 +27,8 @@ const READERS: u32 = 4;
 impl History {
     /// Opens the history of a data folder, making both where they are missing.
     ///
-    /// A damaged file is set aside under a name with a time stamp and a fresh one begun, a
-    /// read-only one is opened for reading, and runs whose process is gone are marked
+    /// A damaged file is set aside under a name with a time stamp and a fresh one begun, one that
+    /// is read-only or on a full disk is opened for reading, and runs whose process is gone are marked
     /// interrupted: [`History::notices`] tells. A file of a newer Twospeed or of another program
     /// is refused and left alone.
     pub async fn open(data_folder: &Path) -> Result<Self, HistoryError> {
@@ -36,11 +36,21 @@ impl History {
         let Place { path, access } = blocking(move || Place::prepare(&folder)).await?;
         match access {
             Access::Write(lock) => {
-                let history = to_write(path).await?;
+                let history = match to_write(path.clone()).await {
+                    Err(full @ HistoryError::DiskFull { .. }) => {
+                        // Where even its index finds no room, it may be read in another place.
+                        let notice = Notice::DiskFull { path: path.clone() };
+                        return to_read(path, notice).await.map_err(|_| full);
+                    }
+                    history => history?,
+                };
                 drop(lock);
                 history.with_cut_off_runs_marked().await
             }
-            Access::Read => to_read(path).await,
+            Access::Read => {
+                let notice = Notice::ReadOnly { path: path.clone() };
+                to_read(path, notice).await
+            }
         }
     }
 
@@ -190,7 +200,7 @@ fn readers(options: SqliteConnectOptions) -> SqlitePool {
 
 /// Opens a history that may not be written, in place or, where SQLite would have to write to do
 /// so (it needs an index of the log, or an older schema brought up to date), as a copy.
-async fn to_read(path: PathBuf) -> Result<History, HistoryError> {
+async fn to_read(path: PathBuf, notice: Notice) -> Result<History, HistoryError> {
     let in_place = readers(options(&path).read_only(true));
     let (reader, copy) = match is_current(&in_place).await {
         Ok(true) => (in_place, None),
@@ -209,7 +219,7 @@ async fn to_read(path: PathBuf) -> Result<History, HistoryError> {
         }
     };
     Ok(History {
-        notices: vec![Notice::ReadOnly { path: path.clone() }],
+        notices: vec![notice],
         path,
         writer: None,
         reader,

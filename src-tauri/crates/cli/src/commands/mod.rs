@@ -17,8 +17,11 @@ use crate::Failure;
 /// Writes a file whole or not at all: a failure leaves what was there before.
 fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
+        // Of a temporary file that could not be made the name says nothing to anybody.
+        let error = error.to_string();
+        let why = error.split(" at path ").next().unwrap_or(&error);
         Failure::Failed(format!(
-            "{} cannot be written: {error}. Name another file or folder.",
+            "{} cannot be written: {why}. Name another file or folder.",
             twospeed_library::display::shown_path(path)
         ))
     };
