@@ -270,6 +270,30 @@ fn a_cpu_variant_that_dies_is_replaced_and_remembered() {
 }
 
 #[test]
+fn an_answer_goes_on_with_the_next_variant_when_one_dies() {
+    let _turn = turn();
+    let desk = Desk::new();
+    let model = smollm2();
+    let model = model.to_str().unwrap();
+    // Long enough to be hit while it is read.
+    let prompt = "The sea is wide and the road is long. ".repeat(120);
+    let ask = ["generate", "-m", model, "-n", "4", "--json", "-p", &prompt];
+    let parent = Running::start(&mut desk.command(ask));
+    let worker = wait_for("the worker", Duration::from_secs(120), || {
+        worker_of(parent.pid())
+    });
+    std::thread::sleep(Duration::from_millis(800));
+    kill_process(worker, Signal::ILL).unwrap();
+    let ran = parent.end();
+    assert!(ran.err.contains("SIGILL"), "{}", ran.err);
+    let first = json(&ran.ok())["variant"].clone();
+    let second = json(&desk.run(ask).ok())["variant"].clone();
+    assert_eq!(first, second, "the dead variant is not tried again");
+    let best = json(&Desk::new().run(ask).ok())["variant"].clone();
+    assert_ne!(first, best);
+}
+
+#[test]
 fn a_killed_parent_leaves_no_worker_and_a_run_marked_as_cut_off() {
     let _turn = turn();
     let desk = Desk::new();

@@ -187,7 +187,7 @@ pub fn estimate(model: &Model, question: &Question) -> Estimate {
         notes.push(Note::ContextTooShort { context, needed });
     }
     Estimate {
-        at: at(question, bandwidth),
+        at: at(model, question, bandwidth),
         model: ModelFacts {
             architecture: model.architecture.clone(),
             name: model.name.clone(),
@@ -210,13 +210,16 @@ pub fn estimate(model: &Model, question: &Question) -> Estimate {
     }
 }
 
-fn at(question: &Question, bandwidth: Option<Bandwidth>) -> At {
+fn at(model: &Model, question: &Question, bandwidth: Option<Bandwidth>) -> At {
     let context = &question.context;
     At {
         prompt: question.prompt,
         generate: question.generate,
         depth: question.depth,
-        context: context.context,
+        context: match context.context {
+            0 => model.context_length.unwrap_or(0),
+            tokens => tokens,
+        },
         ubatch: context.ubatch,
         type_k: context.type_k,
         type_v: context.type_v,

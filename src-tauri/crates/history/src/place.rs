@@ -26,6 +26,13 @@ pub(crate) enum Access {
     Read,
 }
 
+impl crate::History {
+    /// Whether a data folder has a history; opening makes one where there is none.
+    pub fn exists(data_folder: &Path) -> bool {
+        data_folder.join(FILE).exists()
+    }
+}
+
 impl Place {
     /// Makes the folder; takes the lock where the folder can be written.
     pub(crate) fn prepare(folder: &Path) -> Result<Self, HistoryError> {

@@ -39,8 +39,9 @@ impl History {
             .map_err(|fault| self.explain(fault))
     }
 
-    /// The newest finished test of each model for each prompt, generation and depth, in its run;
-    /// newest runs first. What a chart shows when no run was chosen.
+    /// The finished tests of each model for each prompt, generation and depth in the newest run that
+    /// has any, so that a sweep over settings stays whole; newest runs first. What a chart shows
+    /// when no run was chosen.
     pub async fn latest(&self, filter: &LatestFilter) -> Result<Vec<WholeRun>, HistoryError> {
         let mut reading = self.reading().await?;
         latest(&mut reading, filter)
@@ -267,9 +268,9 @@ async fn latest(
 ) -> Result<Vec<WholeRun>, Fault> {
     let ids = sqlx::query_scalar::<_, String>(
         "SELECT id FROM (
-             SELECT test.id, row_number() OVER (
+             SELECT test.id, dense_rank() OVER (
                         PARTITION BY test.model, test.n_prompt, test.n_gen, test.n_depth
-                        ORDER BY test.started_at DESC, test.id DESC) AS age
+                        ORDER BY run.started_at DESC, run.id DESC) AS age
              FROM test JOIN run ON run.id = test.run
              WHERE test.status = 'done' AND run.deleted_at IS NULL
                AND (?1 IS NULL OR run.machine = ?1)

@@ -59,6 +59,7 @@ pub mod run;
 pub mod stats;
 pub mod stop;
 pub mod threads;
+pub mod variants;
 pub mod warning;
 
 pub use lease::Lease;
@@ -71,4 +72,5 @@ pub use record::{
 pub use run::{Bench, RunEnd, RunOutcome, TestOutcome};
 pub use stats::{Spread, Summary, summary};
 pub use stop::Stop;
+pub use variants::{NotStarted, Variants, Verdict};
 pub use warning::Warning;

@@ -27,9 +27,4 @@ impl DataFolder {
     pub fn path(&self) -> &Path {
         &self.0
     }
-
-    /// Whether there is a history in it.
-    pub fn has_history(&self) -> bool {
-        self.0.join("history.sqlite").exists()
-    }
 }

@@ -17,4 +17,4 @@ pub use problem::Problem;
 pub use read_speed::{ReadSpeed, all_sizes, measure_read_speed, missing_sizes};
 pub use run::{RunRequest, Unsaved, hold_lease, lease_place, run, waiting_sentence};
 pub use speeds::{SpeedsOptions, speeds};
-pub use subject::{BUILTIN, Subject, needs};
+pub use subject::{BUILTIN, Subject, flash_attention, needs};

@@ -8,17 +8,14 @@ pub struct Problem {
     pub code: String,
     /// One sentence that names the thing and says what to do.
     pub message: String,
-    /// Last lines of the engine's log, where it has a part in it.
-    pub log: Vec<String>,
 }
 
 impl Problem {
-    /// A problem without a log.
+    /// With its key and its sentence.
     pub fn new(code: impl Into<String>, message: impl ToString) -> Self {
         Self {
             code: code.into(),
             message: message.to_string(),
-            log: Vec::new(),
         }
     }
 }

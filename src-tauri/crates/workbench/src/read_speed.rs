@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use twospeed_engine::protocol::{Event, ReadBandwidth, Request};
 use twospeed_engine::{Engine, Incoming, Start};
-use twospeed_estimate::{Bandwidth, BandwidthReading, Bytes, BytesPerSecond};
+use twospeed_estimate::{Bandwidth, BandwidthFrom, BandwidthReading, Bytes, BytesPerSecond};
 use twospeed_history::{History, HistoryError, ReadReading};
 use twospeed_measure::Lease;
 use twospeed_measure::machine::Machine;
@@ -38,19 +38,36 @@ impl ReadSpeed {
         })
     }
 
+    /// Where an estimate on this machine takes its bandwidth from.
+    pub fn bandwidth(&self) -> BandwidthFrom {
+        if self.readings.is_empty() {
+            return BandwidthFrom::Unknown;
+        }
+        BandwidthFrom::Probe {
+            readings: self.in_its_words(),
+            last_level_cache: self.last_level_cache(),
+        }
+    }
+
     /// The bandwidth that stands for reading `working_set` bytes once per token; `None` when it was
     /// never measured here.
     pub fn for_working_set(&self, working_set: Bytes) -> Option<Bandwidth> {
-        let readings: Vec<_> = self
-            .readings
+        Bandwidth::measured(&self.in_its_words(), working_set, self.last_level_cache())
+    }
+
+    /// The readings in the estimator's words.
+    fn in_its_words(&self) -> Vec<BandwidthReading> {
+        self.readings
             .iter()
             .map(|reading| BandwidthReading {
                 buffer: Bytes(reading.buffer_bytes),
                 rate: BytesPerSecond(reading.bytes_per_second),
             })
-            .collect();
-        let cache = self.machine.last_level_cache_bytes.map(Bytes);
-        Bandwidth::measured(&readings, working_set, cache)
+            .collect()
+    }
+
+    fn last_level_cache(&self) -> Option<Bytes> {
+        self.machine.last_level_cache_bytes.map(Bytes)
     }
 
     /// What decode of a model cannot exceed on a machine: read speed / weights read for a token.
@@ -86,13 +103,6 @@ impl ReadSpeed {
         Some(format!(
             "Ceiling: weights of a token read at the speed measured here, {speed}."
         ))
-    }
-
-    /// The reading at the largest buffer.
-    pub fn beyond(&self) -> Option<&ReadReading> {
-        self.readings
-            .iter()
-            .max_by_key(|reading| reading.buffer_bytes)
     }
 
     /// Every reading, by size.

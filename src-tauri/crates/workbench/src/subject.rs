@@ -67,11 +67,16 @@ fn context_settings(settings: &Settings, context: u64) -> Option<ContextSettings
         ubatch: u64::from(settings.n_ubatch),
         type_k: settings.type_k.parse().ok()?,
         type_v: settings.type_v.parse().ok()?,
-        flash_attention: match settings.flash_attn {
-            twospeed_engine::FlashAttention::Auto => FlashAttention::Auto,
-            twospeed_engine::FlashAttention::Off => FlashAttention::Off,
-            twospeed_engine::FlashAttention::On => FlashAttention::On,
-        },
+        flash_attention: flash_attention(settings.flash_attn),
         ..ContextSettings::default()
     })
+}
+
+/// The engine's word in the estimator's, which knows no engine.
+pub fn flash_attention(asked: twospeed_engine::FlashAttention) -> FlashAttention {
+    match asked {
+        twospeed_engine::FlashAttention::Auto => FlashAttention::Auto,
+        twospeed_engine::FlashAttention::Off => FlashAttention::Off,
+        twospeed_engine::FlashAttention::On => FlashAttention::On,
+    }
 }

@@ -316,3 +316,41 @@ async fn the_same_test_twice_is_told_apart_by_its_time() {
     assert_eq!(seconds[0].len(), "2026-11-30 14:02:07".len(), "{seconds:?}");
     assert_ne!(seconds[0], seconds[1]);
 }
+
+#[tokio::test]
+async fn rows_that_differ_in_any_setting_are_told_apart_by_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = model("Small", "Q4_0", 92_000_000);
+    let mut plan = tests(&one, &BOTH, 2);
+    let mut other = tests(&one, &BOTH, 2);
+    for test in &mut other {
+        test.settings.repack = false;
+        test.settings.type_k = "q8_0".into();
+    }
+    plan.extend(other);
+    let figure = figure_of(&measured(folder.path(), plan).await);
+    let details: Vec<_> = figure
+        .rows
+        .iter()
+        .filter_map(|row| row.detail.as_deref())
+        .collect();
+    assert_eq!(details, ["K f16, repack 1", "K q8_0, repack 0"]);
+}
+
+#[tokio::test]
+async fn the_usual_lengths_are_those_of_the_tests_that_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = model("Small", "Q4_0", 92_000_000);
+    // More tests of 32 + 8 in one than of anything else, and none of them has a bar.
+    let plan = tests(
+        &one,
+        &[(512, 0, 0), (0, 128, 0), (32, 8, 0), (32, 8, 64)],
+        2,
+    );
+    let figure = figure_of(&measured(folder.path(), plan).await);
+    assert_eq!(
+        figure.prefill_test.as_deref(),
+        Some("reading a 512-token prompt")
+    );
+    assert_eq!(figure.decode_test.as_deref(), Some("writing 128 tokens"));
+}

@@ -32,6 +32,8 @@ mod serve;
 mod served;
 mod settings;
 mod team;
+#[cfg(test)]
+mod testing;
 mod threads;
 mod variants;
 mod vocabulary;

@@ -149,27 +149,7 @@ pub fn unknown(setting: &str, value: &str, known: &str) -> Stopped {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use twospeed_engine::protocol::FailureCode;
-
-    fn message<T>(result: Result<T, Stopped>) -> String {
-        match result {
-            Err(Stopped::Failed(failure)) => {
-                assert_eq!(failure.code, FailureCode::BadSetting);
-                failure.message
-            }
-            Err(Stopped::Cancelled) => panic!("cancelled"),
-            Ok(_) => panic!("accepted"),
-        }
-    }
-
-    fn with(change: impl FnOnce(&mut Settings)) -> Settings {
-        let mut settings = Settings {
-            n_threads: 2,
-            ..Settings::default()
-        };
-        change(&mut settings);
-        settings
-    }
+    use crate::testing::{message, with};
 
     #[test]
     fn the_defaults_are_llama_benchs() {

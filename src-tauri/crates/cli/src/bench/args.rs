@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use super::lists::{Flag, List, Numbers, PromptGen};
+use super::lists::{BadValue, Flag, List, Numbers, PromptGen};
 
 /// Measure prefill and decode by llama-bench's conventions.
 ///
@@ -152,7 +152,7 @@ const CACHE_TYPES: [&str; 9] = [
 ];
 
 /// A mask as it was written, when it is one.
-fn mask(text: &str) -> Result<String, String> {
+fn mask(text: &str) -> Result<String, BadValue> {
     let digits = text
         .strip_prefix("0x")
         .or_else(|| text.strip_prefix("0X"))
@@ -160,7 +160,7 @@ fn mask(text: &str) -> Result<String, String> {
     if !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         Ok(text.to_owned())
     } else {
-        Err("it takes hexadecimal digits such as 0x3".to_owned())
+        Err(BadValue::NoMask)
     }
 }
 
@@ -169,15 +169,15 @@ fn mask(text: &str) -> Result<String, String> {
 pub struct FlashFlag(pub twospeed_engine::FlashAttention);
 
 impl std::str::FromStr for FlashFlag {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, BadValue> {
         use twospeed_engine::FlashAttention::{Auto, Off, On};
         Ok(Self(match text {
             "1" | "on" | "enabled" | "true" => On,
             "0" | "off" | "disabled" | "false" => Off,
             "-1" | "auto" => Auto,
-            other => return Err(format!("\"{other}\" is none of auto, on, off")),
+            other => return Err(BadValue::NoMode(other.to_owned())),
         }))
     }
 }

@@ -4,11 +4,12 @@ use twospeed_engine::{FlashAttention, Settings, TestSpec};
 
 use super::args::BenchArgs;
 use super::lists::{Flag, List, Numbers};
+use crate::Failure;
 
 /// Tests of one model, in order.
 ///
 /// Errors: one sentence that names the flag whose value is out of range.
-pub fn tests(args: &BenchArgs, default_threads: u32) -> Result<Vec<(Settings, TestSpec)>, String> {
+pub fn tests(args: &BenchArgs, default_threads: u32) -> Result<Vec<(Settings, TestSpec)>, Failure> {
     let mut grid = vec![Settings {
         n_threads: default_threads,
         numa: args.numa.clone(),
@@ -100,7 +101,7 @@ pub fn tests(args: &BenchArgs, default_threads: u32) -> Result<Vec<(Settings, Te
 }
 
 /// Prefill tests, then decode tests, then both in one; a test of nothing is left out.
-fn specs(args: &BenchArgs) -> Result<Vec<TestSpec>, String> {
+fn specs(args: &BenchArgs) -> Result<Vec<TestSpec>, Failure> {
     let of = |n_prompt, n_gen| TestSpec {
         n_prompt,
         n_gen,
@@ -116,7 +117,9 @@ fn specs(args: &BenchArgs) -> Result<Vec<TestSpec>, String> {
         .filter(|spec| spec.tokens() > 0)
         .collect();
     if specs.is_empty() {
-        return Err("There is nothing to measure: -p and -n are both 0.".into());
+        return Err(Failure::Usage(
+            "There is nothing to measure: -p and -n are both 0.".into(),
+        ));
     }
     Ok(specs)
 }
@@ -144,23 +147,27 @@ fn vary<T: Clone>(grid: &mut Vec<Settings>, values: &[T], set: impl Fn(&mut Sett
         .collect();
 }
 
-fn numbers<T: TryFrom<i64>>(given: &[Numbers], flag: &str) -> Result<Vec<T>, String> {
+fn numbers<T: TryFrom<i64>>(given: &[Numbers], flag: &str) -> Result<Vec<T>, Failure> {
     given
         .iter()
         .flat_map(|numbers| &numbers.0)
         .map(|number| {
-            T::try_from(*number).map_err(|_| match number {
-                ..0 => format!("{flag} {number} is negative: give a positive number."),
-                _ => format!("{flag} {number} is too large: give a smaller number."),
+            T::try_from(*number).map_err(|_| {
+                Failure::Usage(match number {
+                    ..0 => format!("{flag} {number} is negative: give a positive number."),
+                    _ => format!("{flag} {number} is too large: give a smaller number."),
+                })
             })
         })
         .collect()
 }
 
-fn positive(given: &[Numbers], flag: &str) -> Result<Vec<u32>, String> {
+fn positive(given: &[Numbers], flag: &str) -> Result<Vec<u32>, Failure> {
     let values: Vec<u32> = numbers(given, flag)?;
     if values.contains(&0) {
-        return Err(format!("{flag} 0 measures nothing: give 1 or more."));
+        return Err(Failure::Usage(format!(
+            "{flag} 0 measures nothing: give 1 or more."
+        )));
     }
     Ok(values)
 }
@@ -174,7 +181,7 @@ fn flags(given: &[List<Flag>]) -> Vec<bool> {
 }
 
 /// `3/1` in llama-bench's spelling: two decimals each, trailing zeros dropped but for the first.
-fn shares(given: &[String]) -> Result<Vec<String>, String> {
+fn shares(given: &[String]) -> Result<Vec<String>, Failure> {
     given
         .iter()
         .map(|text| {
@@ -187,7 +194,9 @@ fn shares(given: &[String]) -> Result<Vec<String>, String> {
                         .ok()
                         .filter(|share| share.is_finite() && *share >= 0.0)
                         .ok_or_else(|| {
-                            format!("-ts {text} is no list of shares: write for example 3/1.")
+                            Failure::Usage(format!(
+                                "-ts {text} is no list of shares: write for example 3/1."
+                            ))
                         })
                 })
                 .collect::<Result<Vec<_>, _>>()?;

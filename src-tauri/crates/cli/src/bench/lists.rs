@@ -2,6 +2,40 @@
 
 use std::str::FromStr;
 
+/// Why a value cannot be taken; what is typed is named.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadValue {
+    /// Neither a number nor a range.
+    #[error("\"{0}\" is no number and no range: write 512, 128-512, 0-4096+1024 or 1-64*2")]
+    NoNumber(String),
+    /// A range whose end lies below its beginning.
+    #[error("\"{0}\" ends before it begins")]
+    Backwards(String),
+    /// A range of more values than anybody means.
+    #[error("\"{0}\" asks for more than {MOST} values")]
+    TooMany(String),
+    /// A range whose step leads nowhere.
+    #[error("\"{range}\" never reaches {last}: the step must lead upwards")]
+    NoEnd {
+        /// As it was typed.
+        range: String,
+        /// Its end.
+        last: i64,
+    },
+    /// Neither 0 nor 1.
+    #[error("\"{0}\" is neither 0 nor 1")]
+    NoFlag(String),
+    /// Not two numbers.
+    #[error("\"{0}\" is no pair of numbers: write 512,128")]
+    NoPair(String),
+    /// No mode of flash attention.
+    #[error("\"{0}\" is none of auto, on, off")]
+    NoMode(String),
+    /// No hexadecimal number.
+    #[error("it takes hexadecimal digits such as 0x3")]
+    NoMask,
+}
+
 /// A list or a range, given once; flags given several times are joined by the parser.
 #[derive(Debug, Clone, PartialEq)]
 pub struct List<T>(pub Vec<T>);
@@ -14,9 +48,9 @@ pub struct Numbers(pub Vec<i64>);
 const MOST: usize = 10_000;
 
 impl FromStr for Numbers {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, BadValue> {
         let mut numbers = Vec::new();
         // A comma at the end is no mistake, as in llama-bench.
         let list = text.strip_suffix(',').unwrap_or(text);
@@ -28,11 +62,11 @@ impl FromStr for Numbers {
 }
 
 /// `first`, `first-last`, `first-last+step` or `first-last*factor`.
-fn range(text: &str, numbers: &mut Vec<i64>) -> Result<(), String> {
-    let bad = || {
-        format!("\"{text}\" is no number and no range: write 512, 128-512, 0-4096+1024 or 1-64*2")
+fn range(text: &str, numbers: &mut Vec<i64>) -> Result<(), BadValue> {
+    let number = |part: &str| {
+        let parsed = part.parse::<i64>();
+        parsed.map_err(|_| BadValue::NoNumber(text.to_owned()))
     };
-    let number = |text: &str| text.parse::<i64>().map_err(|_| bad());
     let negative = text.starts_with('-');
     let body = if negative { &text[1..] } else { text };
     let Some((first, rest)) = body.split_once('-') else {
@@ -45,12 +79,12 @@ fn range(text: &str, numbers: &mut Vec<i64>) -> Result<(), String> {
         None => (number(rest)?, 1, false),
     };
     if next > last {
-        return Err(format!("\"{text}\" ends before it begins"));
+        return Err(BadValue::Backwards(text.to_owned()));
     }
     while next <= last {
         numbers.push(next);
         if numbers.len() > MOST {
-            return Err(format!("\"{text}\" asks for more than {MOST} values"));
+            return Err(BadValue::TooMany(text.to_owned()));
         }
         let following = if multiply {
             next.checked_mul(step)
@@ -60,19 +94,20 @@ fn range(text: &str, numbers: &mut Vec<i64>) -> Result<(), String> {
         match following {
             Some(following) if following > next => next = following,
             _ => {
-                return Err(format!(
-                    "\"{text}\" never reaches {last}: the step must lead upwards"
-                ));
+                return Err(BadValue::NoEnd {
+                    range: text.to_owned(),
+                    last,
+                });
             }
         }
     }
     Ok(())
 }
 
-impl<T: FromStr<Err = String>> FromStr for List<T> {
-    type Err = String;
+impl<T: FromStr<Err = BadValue>> FromStr for List<T> {
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, BadValue> {
         text.split(',')
             .map(T::from_str)
             .collect::<Result<_, _>>()
@@ -85,13 +120,13 @@ impl<T: FromStr<Err = String>> FromStr for List<T> {
 pub struct Flag(pub bool);
 
 impl FromStr for Flag {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, BadValue> {
         match text {
             "0" => Ok(Self(false)),
             "1" => Ok(Self(true)),
-            other => Err(format!("\"{other}\" is neither 0 nor 1")),
+            other => Err(BadValue::NoFlag(other.to_owned())),
         }
     }
 }
@@ -106,16 +141,16 @@ pub struct PromptGen {
 }
 
 impl FromStr for PromptGen {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, BadValue> {
         let pair = text.split_once(',').and_then(|(prompt, generate)| {
             Some(Self {
                 n_prompt: prompt.parse().ok()?,
                 n_gen: generate.parse().ok()?,
             })
         });
-        pair.ok_or_else(|| format!("\"{text}\" is no pair of numbers: write 512,128"))
+        pair.ok_or_else(|| BadValue::NoPair(text.to_owned()))
     }
 }
 
@@ -158,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_named() {
-        let error = "51 2".parse::<Numbers>().unwrap_err();
+        let error = "51 2".parse::<Numbers>().unwrap_err().to_string();
         assert!(error.contains("\"51 2\""), "{error}");
         assert!("".parse::<Numbers>().is_err());
         assert!("1,,2".parse::<Numbers>().is_err(), "a number is missing");

@@ -6,7 +6,6 @@ mod lists;
 mod output;
 mod status;
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -45,8 +44,8 @@ pub fn run(context: &Context, args: &BenchArgs) -> Result<(), Failure> {
             "-o results prints what the history keeps: leave out --no-save.".into(),
         ));
     }
-    let default_threads = twospeed_measure::platform::default_threads();
-    let tests = grid::tests(args, default_threads).map_err(Failure::Usage)?;
+    let default_threads = platform::default_threads();
+    let tests = grid::tests(args, default_threads)?;
     let subjects = subjects(context, &args.model)?;
     let plan = Plan {
         repetitions: args.repetitions,
@@ -56,11 +55,10 @@ pub fn run(context: &Context, args: &BenchArgs) -> Result<(), Failure> {
     };
     plan.check()
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    let headers: HashMap<_, _> = subjects
-        .iter()
-        .map(|subject| (subject.measured.fingerprint.clone(), subject.header.clone()))
-        .collect();
-    let needs = |test: &PlannedTest| needs(headers.get(&test.model.fingerprint)?, test);
+    let needs = |test: &PlannedTest| {
+        let of = |subject: &&Subject| subject.measured.fingerprint == test.model.fingerprint;
+        needs(&subjects.iter().find(of)?.header, test)
+    };
     let settings: Vec<&Settings> = plan.tests.iter().map(|test| &test.settings).collect();
     let stop = Stop::new();
     let output = Mutex::new(Output::new(args, &settings, default_threads, stop.clone()));

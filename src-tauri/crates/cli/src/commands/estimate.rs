@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use twospeed_estimate::{
-    Bandwidth, BandwidthFrom, BandwidthReading, Bytes, BytesPerSecond, ContextSettings, Estimate,
-    FlashAttention, KvType, Question, device, estimate,
+    Bandwidth, BandwidthFrom, Bytes, BytesPerSecond, ContextSettings, Estimate, KvType, Question,
+    device, estimate,
 };
+use twospeed_history::History;
 use twospeed_measure::machine::Probe;
 use twospeed_measure::platform::{self, Host};
-use twospeed_workbench::ReadSpeed;
+use twospeed_workbench::{ReadSpeed, flash_attention};
 
 use crate::Failure;
 use crate::bench::args::FlashFlag;
@@ -122,11 +123,7 @@ fn question(context: &Context, args: &EstimateArgs) -> Result<Question, Failure>
             split: args.split_kv,
             type_k: args.cache_type_k,
             type_v: args.cache_type_v,
-            flash_attention: match args.flash_attn.0 {
-                twospeed_engine::FlashAttention::Auto => FlashAttention::Auto,
-                twospeed_engine::FlashAttention::Off => FlashAttention::Off,
-                twospeed_engine::FlashAttention::On => FlashAttention::On,
-            },
+            flash_attention: flash_attention(args.flash_attn.0),
             ..ContextSettings::default()
         },
         outputs: args.outputs.into(),
@@ -140,34 +137,16 @@ fn question(context: &Context, args: &EstimateArgs) -> Result<Question, Failure>
 /// What the probe found on this machine. An estimate needs no history: where there is none or it
 /// cannot be read, ceilings are unknown.
 fn measured_here(context: &Context) -> BandwidthFrom {
-    let machine = platform::machine();
     let known = context.block_on(async {
-        let Ok(folder) = context.data_folder() else {
-            return Ok(None);
-        };
-        if !folder.has_history() {
-            return Ok(None);
+        let folder = context.data_folder()?;
+        if !History::exists(folder.path()) {
+            return Ok(BandwidthFrom::Unknown);
         }
         let history = context.open_history().await?;
-        ReadSpeed::load(&history, &machine)
-            .await
-            .map(Some)
-            .map_err(Failure::of)
+        let known = ReadSpeed::load(&history, &platform::machine()).await;
+        Ok(known.map_err(Failure::of)?.bandwidth())
     });
-    match known {
-        Ok(Some(known)) if !known.readings().is_empty() => BandwidthFrom::Probe {
-            readings: known
-                .readings()
-                .iter()
-                .map(|reading| BandwidthReading {
-                    buffer: Bytes(reading.buffer_bytes),
-                    rate: BytesPerSecond(reading.bytes_per_second),
-                })
-                .collect(),
-            last_level_cache: machine.last_level_cache_bytes.map(Bytes),
-        },
-        _ => BandwidthFrom::Unknown,
-    }
+    known.unwrap_or(BandwidthFrom::Unknown)
 }
 
 fn words(out: &mut dyn Write, estimate: &Estimate) -> std::io::Result<()> {

@@ -9,10 +9,8 @@ use twospeed_engine::protocol::{
     Event, Generate, Generated, Hello, Load, Loaded, PageCache, Request,
 };
 use twospeed_engine::settings::ModelPath;
-use twospeed_engine::variants::{self, Next};
-use twospeed_engine::{Engine, Incoming, Session, Settings, Start, WorkerEnd};
-use twospeed_measure::machine::Machine;
-use twospeed_measure::{Recorder, platform};
+use twospeed_engine::{Incoming, Session, Settings, WorkerEnd};
+use twospeed_measure::{Variants, Verdict, platform};
 use twospeed_workbench::{Subject, Unsaved, hold_lease, lease_place, waiting_sentence};
 
 use crate::context::Context;
@@ -82,9 +80,10 @@ async fn answer(context: &Context, args: &GenerateArgs, subject: &Subject) -> Re
     .await
     .map_err(Failure::of)?;
     let recorder = Unsaved::new(history.as_ref());
-    let mut variants = Variants::new(&engine, &recorder);
+    let machine = platform::machine();
+    let mut variants = Variants::new(&recorder, &machine);
     let answer = loop {
-        let session = variants.start().await?;
+        let session = variants.start(&engine, None).await.map_err(Failure::of)?;
         let hello = session.hello().clone();
         let mut attempt = Attempt {
             session,
@@ -105,8 +104,9 @@ async fn answer(context: &Context, args: &GenerateArgs, subject: &Subject) -> Re
             Err(Trouble::Failed(failure)) => return Err(failure),
             Err(Trouble::Died(end)) => {
                 let sentence = end.sentence(Some(&subject.measured.name));
+                let verdict = variants.judge(&hello, &end).await.map_err(Failure::of)?;
                 // What stands on the screen cannot be taken back for another try.
-                if !variants.set_aside(&hello, &end).await? || !attempt.text.is_empty() {
+                if verdict != Verdict::TryNextVariant || !attempt.text.is_empty() {
                     return Err(Failure::Failed(sentence));
                 }
                 say(sentence);
@@ -114,64 +114,6 @@ async fn answer(context: &Context, args: &GenerateArgs, subject: &Subject) -> Re
         }
     };
     answer.print(args)
-}
-
-/// The CPU variants that do not die here.
-struct Variants<'a> {
-    engine: &'a dyn Engine,
-    recorder: &'a dyn Recorder,
-    machine: Machine,
-    dead: Vec<String>,
-}
-
-impl<'a> Variants<'a> {
-    fn new(engine: &'a dyn Engine, recorder: &'a dyn Recorder) -> Self {
-        Self {
-            engine,
-            recorder,
-            machine: platform::machine(),
-            dead: Vec::new(),
-        }
-    }
-
-    /// Starts the best one that is not known to die.
-    async fn start(&mut self) -> Result<Session, Failure> {
-        loop {
-            let start = Start {
-                variant: None,
-                set_aside: self.dead.clone(),
-            };
-            let session = self.engine.start(&start).await.map_err(Failure::of)?;
-            let hello = session.hello();
-            let known = self
-                .recorder
-                .variants_set_aside(&self.machine, &hello.engine)
-                .await
-                .map_err(Failure::of)?;
-            let tried = self.dead.contains(&hello.variant.name);
-            if tried || !known.contains(&hello.variant.name) {
-                return Ok(session);
-            }
-            self.dead.extend(known);
-            session.stop().await;
-        }
-    }
-
-    /// Whether the variant was at fault and there is another; it is remembered for later runs.
-    async fn set_aside(&mut self, hello: &Hello, end: &WorkerEnd) -> Result<bool, Failure> {
-        let ran = &hello.variant.name;
-        match variants::next(&end.how, Some(ran), &hello.variants, &self.dead) {
-            Next::GiveUp(_) => Ok(false),
-            Next::TryNext(_) => {
-                self.dead.push(ran.clone());
-                self.recorder
-                    .set_variant_aside(&self.machine, &hello.engine, ran, &end.sentence(None))
-                    .await
-                    .map_err(Failure::of)?;
-                Ok(true)
-            }
-        }
-    }
 }
 
 /// One worker's try at the answer.

@@ -2,7 +2,7 @@
 
 use twospeed_engine::Settings;
 
-use super::row::{Row, Value};
+use super::row::{Value, settings_fields};
 
 /// Columns chosen before the first row, from what the whole plan asks for: a setting has one when
 /// it varies within the plan or differs from llama-bench's default.
@@ -66,40 +66,12 @@ impl Columns {
         fields.extend(["test", "t/s"]);
         Self { fields }
     }
-
-    /// SQLite's type of each field of a row.
-    pub(super) fn sql_types(&self) -> Vec<&'static str> {
-        let any = row_with(Settings::default());
-        any.values().iter().map(Value::sql_type).collect()
-    }
 }
 
 fn value_of(settings: &Settings, field: &str) -> Value {
-    let index = super::row::FIELDS
-        .iter()
-        .position(|name| *name == field)
-        .expect("BUG: an optional column is a field");
-    row_with(settings.clone()).values().swap_remove(index)
-}
-
-fn row_with(settings: Settings) -> Row {
-    Row {
-        build_commit: String::new(),
-        build_number: 0,
-        cpu_info: String::new(),
-        gpu_info: String::new(),
-        backends: String::new(),
-        model_filename: String::new(),
-        model_type: String::new(),
-        model_size: 0,
-        model_n_params: 0,
-        settings,
-        spec: twospeed_engine::TestSpec {
-            n_prompt: 0,
-            n_gen: 0,
-            n_depth: 0,
-        },
-        test_time: String::new(),
-        samples_ns: Vec::new(),
-    }
+    settings_fields(settings)
+        .into_iter()
+        .find(|(name, _)| *name == field)
+        .map(|(_, value)| value)
+        .expect("BUG: an optional column is a setting")
 }

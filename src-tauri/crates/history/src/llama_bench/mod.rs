@@ -15,7 +15,7 @@ mod sql;
 use std::io::{self, Write};
 
 pub use columns::Columns;
-pub use row::{Row, Value};
+pub use row::{Row, Value, settings_fields};
 
 /// Writes rows in one of llama-bench's formats, one after the other as tests end.
 pub trait Format: Send {
@@ -163,6 +163,26 @@ mod tests {
         };
         let rows = rows_of_json(&sample("plain.json"));
         assert_eq!(form(&write("sql", &rows)), form(&sample("plain.sql")));
+    }
+
+    #[test]
+    fn settings_stand_by_their_names_and_types() {
+        let rows = rows_of_json(&sample("plain.json"));
+        let settings = settings_fields(&rows[0].settings);
+        let first = row::FIELDS
+            .iter()
+            .position(|field| *field == "n_batch")
+            .unwrap();
+        let names: Vec<_> = settings.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, row::FIELDS[first..first + names.len()]);
+        for (field, value) in row::FIELDS.iter().zip(rows[0].values()) {
+            let kind = match value {
+                Value::Text(_) => "TEXT",
+                Value::Integer(_) | Value::Flag(_) => "INTEGER",
+                Value::Real(_) => "REAL",
+            };
+            assert_eq!(row::sql_type(field), kind, "{field}");
+        }
     }
 
     #[test]

@@ -105,15 +105,64 @@ impl Value {
             Self::Real(number) => format!("{number:.6}"),
         }
     }
+}
 
-    /// SQLite's name for its type.
-    pub fn sql_type(&self) -> &'static str {
-        match self {
-            Self::Text(_) => "TEXT",
-            Self::Integer(_) | Self::Flag(_) => "INTEGER",
-            Self::Real(_) => "REAL",
-        }
+/// SQLite's type of a field, as llama-bench declares it.
+pub fn sql_type(field: &str) -> &'static str {
+    match field {
+        "avg_ts" | "stddev_ts" => "REAL",
+        "build_commit"
+        | "cpu_info"
+        | "gpu_info"
+        | "backends"
+        | "model_filename"
+        | "model_type"
+        | "cpu_mask"
+        | "type_k"
+        | "type_v"
+        | "split_mode"
+        | "devices"
+        | "tensor_split"
+        | "tensor_buft_overrides"
+        | "load_mode"
+        | "lazy_mode"
+        | "test_time" => "TEXT",
+        _ => "INTEGER",
     }
+}
+
+/// The settings among [`FIELDS`], by name and in that order.
+pub fn settings_fields(settings: &Settings) -> Vec<(&'static str, Value)> {
+    use Value::{Flag, Integer};
+    let text = |text: &str| Value::Text(text.to_owned());
+    let s = settings;
+    vec![
+        ("n_batch", Integer(i64::from(s.n_batch))),
+        ("n_ubatch", Integer(i64::from(s.n_ubatch))),
+        ("n_threads", Integer(i64::from(s.n_threads))),
+        ("cpu_mask", text(&s.cpu_mask)),
+        ("cpu_strict", Flag(s.cpu_strict)),
+        ("poll", Integer(i64::from(s.poll))),
+        ("type_k", text(&s.type_k)),
+        ("type_v", text(&s.type_v)),
+        ("n_gpu_layers", Integer(i64::from(s.n_gpu_layers))),
+        ("n_cpu_moe", Integer(i64::from(s.n_cpu_moe))),
+        ("split_mode", text(&s.split_mode)),
+        ("main_gpu", Integer(i64::from(s.main_gpu))),
+        ("no_kv_offload", Flag(s.no_kv_offload)),
+        ("flash_attn", Integer(i64::from(s.flash_attn.number()))),
+        ("devices", text(&s.devices)),
+        ("tensor_split", text(&s.tensor_split)),
+        ("tensor_buft_overrides", text(&s.tensor_buft_overrides)),
+        ("load_mode", text(&s.load_mode)),
+        ("lazy_mode", text(&s.lazy_mode)),
+        ("embeddings", Flag(s.embeddings)),
+        ("no_op_offload", Integer(i64::from(s.no_op_offload))),
+        ("no_host", Flag(s.no_host)),
+        ("repack", Flag(s.repack)),
+        ("fit_target", Integer(s.fit_target as i64)),
+        ("fit_min_ctx", Integer(i64::from(s.fit_min_ctx))),
+    ]
 }
 
 impl Row {
@@ -158,13 +207,12 @@ impl Row {
 
     /// The value of each of `FIELDS`, in that order.
     pub fn values(&self) -> Vec<Value> {
-        use Value::{Flag, Integer, Real};
+        use Value::{Integer, Real};
         let text = |text: &str| Value::Text(text.to_owned());
-        let s = &self.settings;
         let ns: Vec<f64> = self.samples_ns.iter().map(|ns| *ns as f64).collect();
         let (avg_ns, stddev_ns) = mean_and_deviation(&ns);
         let (avg_ts, stddev_ts) = self.tokens_per_second();
-        vec![
+        let mut values = vec![
             text(&self.build_commit),
             Integer(i64::from(self.build_number)),
             text(&self.cpu_info),
@@ -174,31 +222,10 @@ impl Row {
             text(&self.model_type),
             Integer(self.model_size as i64),
             Integer(self.model_n_params as i64),
-            Integer(i64::from(s.n_batch)),
-            Integer(i64::from(s.n_ubatch)),
-            Integer(i64::from(s.n_threads)),
-            text(&s.cpu_mask),
-            Flag(s.cpu_strict),
-            Integer(i64::from(s.poll)),
-            text(&s.type_k),
-            text(&s.type_v),
-            Integer(i64::from(s.n_gpu_layers)),
-            Integer(i64::from(s.n_cpu_moe)),
-            text(&s.split_mode),
-            Integer(i64::from(s.main_gpu)),
-            Flag(s.no_kv_offload),
-            Integer(i64::from(s.flash_attn.number())),
-            text(&s.devices),
-            text(&s.tensor_split),
-            text(&s.tensor_buft_overrides),
-            text(&s.load_mode),
-            text(&s.lazy_mode),
-            Flag(s.embeddings),
-            Integer(i64::from(s.no_op_offload)),
-            Flag(s.no_host),
-            Flag(s.repack),
-            Integer(s.fit_target as i64),
-            Integer(i64::from(s.fit_min_ctx)),
+        ];
+        let settings = settings_fields(&self.settings);
+        values.extend(settings.into_iter().map(|(_, value)| value));
+        values.extend([
             Integer(i64::from(self.spec.n_prompt)),
             Integer(i64::from(self.spec.n_gen)),
             Integer(i64::from(self.spec.n_depth)),
@@ -207,7 +234,8 @@ impl Row {
             Integer(stddev_ns.unwrap_or(0.0) as i64),
             Real(avg_ts),
             Real(stddev_ts.unwrap_or(0.0)),
-        ]
+        ]);
+        values
     }
 }
 

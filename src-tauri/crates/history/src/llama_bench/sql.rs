@@ -2,17 +2,16 @@
 
 use std::io::{self, Write};
 
-use super::row::FIELDS;
+use super::row::{FIELDS, sql_type};
 use super::{Columns, Format, Row};
 
 pub struct Sql;
 
 impl Format for Sql {
-    fn begin(&mut self, out: &mut dyn Write, columns: &Columns) -> io::Result<()> {
+    fn begin(&mut self, out: &mut dyn Write, _: &Columns) -> io::Result<()> {
         let fields: Vec<_> = FIELDS
             .iter()
-            .zip(columns.sql_types())
-            .map(|(field, kind)| format!("  {field} {kind}"))
+            .map(|field| format!("  {field} {}", sql_type(field)))
             .collect();
         writeln!(
             out,

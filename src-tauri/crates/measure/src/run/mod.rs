@@ -19,7 +19,7 @@ pub use self::outcome::{RunEnd, RunOutcome, TestOutcome};
 
 use self::blame::Blame;
 use self::test::{Attempt, Findings};
-use self::worker::{Trouble, Verdict, Worker};
+use self::worker::{Trouble, Worker};
 use crate::judge::{Evidence, judge};
 use crate::lease::Lease;
 use crate::machine::{Machine, Probe};
@@ -28,6 +28,7 @@ use crate::platform::own_start;
 use crate::progress::Progress;
 use crate::record::{Recorder, RecorderError, RunRecord, TestEnd, TestRecord, TestStatus};
 use crate::stop::Stop;
+use crate::variants::Verdict;
 
 /// What a run needs beside its plan.
 #[derive(Clone, Copy)]

@@ -1,17 +1,16 @@
 //! The worker of a run: started when it is needed, kept while it lives, replaced when it died.
 
 use twospeed_engine::protocol::{
-    AnchorRequest, EngineBuild, Event, Failure, Hello, Load, Loaded, PageCache, Request,
+    AnchorRequest, Event, Failure, Hello, Load, Loaded, PageCache, Request,
 };
-use twospeed_engine::variants::{self, GiveUp, Next};
-use twospeed_engine::{
-    Doing, Engine, How, Incoming, SendError, Session, Start, StartError, WorkerEnd,
-};
+use twospeed_engine::variants::GiveUp;
+use twospeed_engine::{Doing, Engine, How, Incoming, SendError, Session, StartError, WorkerEnd};
 
 use crate::machine::Machine;
 use crate::plan::PlannedTest;
 use crate::record::{Recorder, RecorderError};
 use crate::stop::Stop;
+use crate::variants::{NotStarted, Variants, Verdict};
 
 /// Why a step did not come to its end.
 #[derive(Debug)]
@@ -34,24 +33,19 @@ impl From<RecorderError> for Trouble {
     }
 }
 
-/// What a death means for the CPU variant that ran.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// The variant was at fault and is set aside; the next best is worth a try.
-    TryNextVariant,
-    /// Another variant would not help.
-    GiveUp(GiveUp),
+impl From<NotStarted> for Trouble {
+    fn from(reason: NotStarted) -> Self {
+        match reason {
+            NotStarted::NoEngine(error) => Self::NoEngine(error),
+            NotStarted::NotKept(error) => Self::NotKept(error),
+        }
+    }
 }
 
 pub(super) struct Worker<'a> {
     engine: &'a dyn Engine,
-    recorder: &'a dyn Recorder,
-    machine: &'a Machine,
+    variants: Variants<'a>,
     stop: &'a Stop,
-    /// CPU variants that died on this machine, here or in a run before.
-    set_aside: Vec<String>,
-    /// The build that `set_aside` was asked for.
-    asked_for: Option<EngineBuild>,
     /// The last hello, kept for judging a death.
     hello: Option<Hello>,
     alive: Option<Alive>,
@@ -76,11 +70,8 @@ impl<'a> Worker<'a> {
     ) -> Self {
         Self {
             engine,
-            recorder,
-            machine,
+            variants: Variants::new(recorder, machine),
             stop,
-            set_aside: Vec::new(),
-            asked_for: None,
             hello: None,
             alive: None,
             cancelled: false,
@@ -88,7 +79,7 @@ impl<'a> Worker<'a> {
     }
 
     pub(super) fn set_aside(&self) -> &[String] {
-        &self.set_aside
+        self.variants.set_aside()
     }
 
     pub(super) fn pid(&self) -> Option<u32> {
@@ -103,82 +94,26 @@ impl<'a> Worker<'a> {
             return Ok((alive.session.hello().clone(), false));
         }
         self.end().await;
-        loop {
-            let session = self.start(test).await?;
-            let hello = session.hello().clone();
-            self.hello = Some(hello.clone());
-            if self.learn(&hello).await? && self.is_to_be_replaced(test, &hello) {
-                session.stop().await;
-                continue;
-            }
-            self.alive = Some(Alive {
-                session,
-                variant: test.variant.clone(),
-                loaded: None,
-            });
-            return Ok((hello, true));
-        }
-    }
-
-    async fn start(&self, test: &PlannedTest) -> Result<Session, Trouble> {
-        let start = Start {
-            variant: test.variant.clone(),
-            set_aside: self.set_aside.clone(),
-        };
-        tokio::select! {
+        let session = tokio::select! {
             biased;
-            () = self.stop.asked_now() => Err(Trouble::Cancelled),
-            session = self.engine.start(&start) => session.map_err(Trouble::NoEngine),
-        }
-    }
-
-    /// Asks once for each build which variants died before; `true` when there are new ones.
-    async fn learn(&mut self, hello: &Hello) -> Result<bool, RecorderError> {
-        if self.asked_for.as_ref() == Some(&hello.engine) {
-            return Ok(false);
-        }
-        let known = self
-            .recorder
-            .variants_set_aside(self.machine, &hello.engine)
-            .await?;
-        self.asked_for = Some(hello.engine.clone());
-        let before = self.set_aside.len();
-        for variant in known {
-            if !self.set_aside.contains(&variant) {
-                self.set_aside.push(variant);
-            }
-        }
-        Ok(self.set_aside.len() > before)
-    }
-
-    /// Whether the variant that started is set aside and there is another.
-    fn is_to_be_replaced(&self, test: &PlannedTest, hello: &Hello) -> bool {
-        let is_aside = |name: &String| self.set_aside.contains(name);
-        test.variant.is_none()
-            && is_aside(&hello.variant.name)
-            && hello
-                .variants
-                .iter()
-                .any(|variant| variant.score > 0 && !is_aside(&variant.name))
+            () = self.stop.asked_now() => return Err(Trouble::Cancelled),
+            session = self.variants.start(self.engine, test.variant.as_deref()) => session?,
+        };
+        let hello = session.hello().clone();
+        self.hello = Some(hello.clone());
+        self.alive = Some(Alive {
+            session,
+            variant: test.variant.clone(),
+            loaded: None,
+        });
+        Ok((hello, true))
     }
 
     /// Judges a death; a variant at fault is set aside, here and for later runs.
     pub(super) async fn judge(&mut self, end: &WorkerEnd) -> Result<Verdict, RecorderError> {
-        let Some(hello) = self.hello.clone() else {
-            return Ok(Verdict::GiveUp(GiveUp::NotTheVariant));
-        };
-        let ran = &hello.variant.name;
-        match variants::next(&end.how, Some(ran), &hello.variants, &self.set_aside) {
-            Next::GiveUp(reason) => Ok(Verdict::GiveUp(reason)),
-            Next::TryNext(_) => {
-                if !self.set_aside.contains(ran) {
-                    self.set_aside.push(ran.clone());
-                }
-                self.recorder
-                    .set_variant_aside(self.machine, &hello.engine, ran, &end.sentence(None))
-                    .await?;
-                Ok(Verdict::TryNextVariant)
-            }
+        match &self.hello {
+            Some(hello) => self.variants.judge(hello, end).await,
+            None => Ok(Verdict::GiveUp(GiveUp::NotTheVariant)),
         }
     }
 
