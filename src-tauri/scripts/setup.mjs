@@ -5,7 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
-import { join, dirname } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** The project's root folder. */
@@ -20,8 +20,8 @@ export const cache = join(
 /** A failure that is explained by its sentence alone. */
 export class SetupError extends Error {}
 
-/** Debian's names of what the build needs, and the file that shows that each is there. */
-const debianPackages = [
+/** Debian's names of what `npm start` needs: the engine's tools, and the libraries of the window. */
+const debianBuild = [
   "cmake",
   "ninja-build",
   "g++",
@@ -29,17 +29,44 @@ const debianPackages = [
   "libclang-dev",
   "pkg-config",
   "ccache",
+  "libwebkit2gtk-4.1-dev",
+  "libgtk-3-dev",
+  "librsvg2-dev",
+  "libssl-dev",
 ];
 
-/** The same for systems whose packages are not installed from here. */
+/** What `npm test` needs beyond that: a driver and a screen for the window, judges of the package. */
+const debianTest = [
+  "webkit2gtk-driver",
+  "xvfb",
+  "xauth",
+  "dbus-x11",
+  "desktop-file-utils",
+  "appstream",
+  "shared-mime-info",
+  "fakeroot",
+];
+
+/** The same for systems whose packages are not installed from here, as commands to type. */
 const elsewhere = {
-  fedora:
-    "sudo dnf install cmake ninja-build gcc-c++ clang clang-devel pkgconf ccache",
-  arch: "sudo pacman -S --needed cmake ninja gcc clang pkgconf ccache",
-  suse: "sudo zypper install cmake ninja gcc-c++ clang clang-devel pkg-config ccache",
-  darwin: "xcode-select --install; brew install cmake ninja llvm ccache",
-  win32:
-    "winget install Kitware.CMake Ninja-build.Ninja LLVM.LLVM Microsoft.VisualStudio.2022.BuildTools",
+  fedora: {
+    build:
+      "sudo dnf install cmake ninja-build gcc-c++ clang clang-devel pkgconf ccache webkit2gtk4.1-devel gtk3-devel librsvg2-devel openssl-devel",
+    test: "sudo dnf install xorg-x11-server-Xvfb xorg-x11-xauth dbus-x11 python3-pip",
+  },
+  arch: {
+    build: "sudo pacman -S --needed cmake ninja gcc clang pkgconf ccache webkit2gtk-4.1 gtk3 librsvg openssl",
+    test: "sudo pacman -S --needed xorg-server-xvfb xorg-xauth dbus python-pip",
+  },
+  suse: {
+    build:
+      "sudo zypper install cmake ninja gcc-c++ clang clang-devel pkg-config ccache webkit2gtk3-devel gtk3-devel librsvg-devel libopenssl-devel",
+    test: "sudo zypper install xorg-x11-server-Xvfb xauth dbus-1-x11 python3-pip",
+  },
+  darwin: { build: "xcode-select --install; brew install cmake ninja llvm ccache" },
+  win32: {
+    build: "winget install Kitware.CMake Ninja-build.Ninja LLVM.LLVM Microsoft.VisualStudio.2022.BuildTools",
+  },
 };
 
 /** Runs a command in the open; throws a SetupError when it fails. */
@@ -81,9 +108,16 @@ export function releaseFolder() {
   return join(buildEnvironment().CARGO_TARGET_DIR, "release");
 }
 
+const suffix = process.platform === "win32" ? ".exe" : "";
+
 /** The built command line. */
 export function twospeed() {
-  return join(releaseFolder(), process.platform === "win32" ? "twospeed.exe" : "twospeed");
+  return join(releaseFolder(), `twospeed${suffix}`);
+}
+
+/** The built app. */
+export function twospeedWindow() {
+  return join(releaseFolder(), `twospeed-window${suffix}`);
 }
 
 function osRelease() {
@@ -116,21 +150,47 @@ export function installDebian(packages) {
   }
 }
 
-/** System packages: installed on Debian and Ubuntu, named exactly on other systems. */
-export function systemPackages(extra = []) {
+/** Whether system packages can be installed from here. */
+export function onDebian() {
   const { id, like } = osRelease();
-  if (/debian|ubuntu/.test(`${id} ${like}`)) {
-    installDebian([...debianPackages, ...extra]);
+  return /debian|ubuntu/.test(`${id} ${like}`);
+}
+
+/** System packages: installed on Debian and Ubuntu, named exactly on other systems. */
+function systemPackages({ tests }) {
+  if (onDebian()) {
+    installDebian([...debianBuild, ...(tests ? debianTest : [])]);
     return;
   }
-  const missing = [["cmake"], ["ninja"], ["clang"]].filter(([tool]) => !works(tool)).flat();
-  if (missing.length === 0) return;
+  const { id, like } = osRelease();
   const family = Object.keys(elsewhere).find((name) => `${id} ${like}`.includes(name));
-  throw new SetupError(
-    `${missing.join(", ")} not found. Install with\n  ${
-      elsewhere[family] ?? "your system's packages of CMake, Ninja, a C++ compiler, Clang with libclang, ccache"
-    }\nand run this again.`,
+  const need = (missing, kind, inWords) => {
+    if (missing.length === 0) return;
+    const how = elsewhere[family]?.[kind] ?? `your system's packages of ${inWords}`;
+    // Some systems ship the driver with WebKitGTK itself, some under a name of its own.
+    const driver = missing.includes("WebKitWebDriver") ? " (and the package of your system that holds WebKitWebDriver)" : "";
+    throw new SetupError(`${missing.join(", ")} not found. Install with\n  ${how}${driver}\nand run this again.`);
+  };
+  const libraries = process.platform === "linux" ? ["webkit2gtk-4.1", "gtk+-3.0", "librsvg-2.0", "openssl"] : [];
+  need(
+    [
+      ...["cmake", "ninja", "clang"].filter((tool) => !works(tool)),
+      ...libraries.filter((name) => !works("pkg-config", ["--exists", name])),
+    ],
+    "build",
+    "CMake, Ninja, a C++ compiler, Clang with libclang, ccache, and the development files of WebKitGTK 4.1, GTK 3, librsvg, OpenSSL",
   );
+  if (tests && process.platform === "linux") {
+    need(
+      ["WebKitWebDriver", "xvfb-run", "xauth"].filter((tool) => !onPath(tool)),
+      "test",
+      "Xvfb with xvfb-run, xauth, D-Bus, pip",
+    );
+  }
+}
+
+function onPath(tool) {
+  return (process.env.PATH ?? "").split(delimiter).some((folder) => folder && existsSync(join(folder, tool)));
 }
 
 /** Rust and Node are the two things a person brings. */
@@ -143,15 +203,26 @@ export function toolchains() {
   }
 }
 
+/** Runs npm: the one that runs this script, which on Windows is no program of its own. */
+export function npm(args, options) {
+  const cli = process.env.npm_execpath;
+  if (cli?.endsWith(".js")) run(process.execPath, [cli, ...args], options);
+  else run("npm", args, { shell: process.platform === "win32", ...options });
+}
+
+/** The scripts of package.json. */
+export function scripts() {
+  return JSON.parse(readFileSync(join(root, "package.json"), "utf8")).scripts;
+}
+
 /** npm packages, exactly as locked. */
 export function npmPackages() {
-  const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-  const wanted = Object.keys({ ...manifest.dependencies, ...manifest.devDependencies });
-  if (wanted.length === 0) return;
-  const lock = readFileSync(join(root, "package-lock.json"), "utf8");
+  const locked = join(root, "package-lock.json");
+  if (!existsSync(locked)) return;
   const stamp = join(root, "node_modules", ".package-lock.json");
-  if (existsSync(stamp) && sameVersions(JSON.parse(lock), JSON.parse(readFileSync(stamp, "utf8")))) return;
-  run("npm", ["ci", "--no-audit", "--no-fund"]);
+  const read = (path) => JSON.parse(readFileSync(path, "utf8"));
+  if (existsSync(stamp) && sameVersions(read(locked), read(stamp))) return;
+  npm(["ci", "--no-audit", "--no-fund"]);
 }
 
 function sameVersions(lock, installed) {
@@ -160,10 +231,10 @@ function sameVersions(lock, installed) {
   );
 }
 
-/** All of the set-up. */
-export function setUp() {
+/** All of the set-up: what a build needs and, where `tests` says so, what only the tests need. */
+export function setUp({ tests = false } = {}) {
   toolchains();
-  systemPackages();
+  systemPackages({ tests });
   npmPackages();
 }
 
