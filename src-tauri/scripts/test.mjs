@@ -1,16 +1,21 @@
 // `npm test`: sets up what is missing and runs everything there is: lints, unit tests, tests with real
-// models in the real worker.
+// models in the real worker, the page's tests, the real window, the package. The first failure ends it.
 
 import { build } from "./build.mjs";
 import { check } from "./check.mjs";
 import { model, models, modelsFolder } from "./models.mjs";
-import { buildEnvironment, main, run, setUp } from "./setup.mjs";
+import { testPackage } from "./package-tests.mjs";
+import { buildEnvironment, main, npm, run, scripts, setUp } from "./setup.mjs";
 
 await main(async () => {
-  setUp();
+  setUp({ tests: true });
   for (const name of Object.keys(models)) await model(name);
   build();
   check();
   const env = { ...buildEnvironment(), TWOSPEED_MODELS: modelsFolder };
   run("cargo", ["test", "--release", "--locked", "--workspace", ...process.argv.slice(2)], { env });
+  for (const name of ["test:ui", "test:window"]) {
+    if (scripts()[name]) npm(["run", name], { env });
+  }
+  testPackage();
 });
