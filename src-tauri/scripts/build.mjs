@@ -1,8 +1,8 @@
-// The release build: the page, then everything of Rust in one go.
+// `npm run build`: the release build: the page, then everything of Rust in one go.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { npm, root, run, scripts } from "./setup.mjs";
+import { main, npm, root, run, scripts, setUp } from "./setup.mjs";
 
 /** Builds the command line with its worker and engine folder and, unless `window` says no, the app. */
 export function build({ window = true } = {}) {
@@ -14,4 +14,11 @@ export function build({ window = true } = {}) {
   }
   console.error("Building (the first time compiles llama.cpp for every kind of CPU: about 20 minutes on two cores)");
   run("cargo", ["build", "--release", "--locked", ...packages.flatMap((name) => ["-p", name])]);
+}
+
+if (process.argv[1] === import.meta.filename) {
+  await main(() => {
+    setUp();
+    build();
+  });
 }
