@@ -2,11 +2,11 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
-import { deb, entries, output, temporary, unpack } from "./unpacked.mjs";
+import { clearedEnvironment, deb, entries, output, temporary, unpack } from "./unpacked.mjs";
 
 const programs = ["twospeed", "twospeed-window"];
 const iconSizes = [16, 24, 32, 48, 64, 128, 256, 512];
@@ -122,13 +122,20 @@ test("the licences of what is built in are there", (context) => {
 });
 
 test("the desktop's own tools find no fault", (context) => {
-  const prefix = unpack(context);
-  const share = join(prefix, "usr/share");
+  const share = join(unpack(context), "usr/share");
   output("desktop-file-validate", [join(share, "applications/twospeed-window.desktop")]);
   output("appstreamcli", ["validate", "--no-net", "--explain", join(share, "metainfo/app.twospeed.Twospeed.metainfo.xml")]);
-  output("update-mime-database", [join(share, "mime")]);
-  assert.match(readFileSync(join(share, "mime/globs2"), "utf8"), /^\d+:application\/x-gguf:\*\.gguf$/m);
-  assert.ok(readFileSync(join(share, "mime/magic"), "latin1").includes("application/x-gguf"));
+});
+
+test("a GGUF file is known by its name and by its first bytes, and Twospeed opens it", (context) => {
+  const share = join(unpack(context), "usr/share");
+  const folder = temporary(context);
+  output("update-mime-database", [join(share, "mime")], { env: { ...process.env, XDG_DATA_DIRS: share } });
+  writeFileSync(join(folder, "empty.gguf"), "");
+  writeFileSync(join(folder, "unnamed"), Buffer.from("GGUF\x03\0\0\0"));
+  const env = { ...clearedEnvironment(folder), XDG_DATA_DIRS: share };
+  for (const name of ["empty.gguf", "unnamed"]) {
+    assert.match(output("gio", ["info", "-a", "standard::content-type", join(folder, name)], { env }), /content-type: application\/x-gguf$/m, name);
+  }
   assert.match(readFileSync(join(share, "applications/twospeed-window.desktop"), "utf8"), /^MimeType=application\/x-gguf;$/m);
-  assert.ok(existsSync(join(share, "icons/hicolor/scalable/apps/twospeed.svg")));
 });
