@@ -9,6 +9,7 @@ use crate::scene::Rect;
 
 /// A figure as values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS), ts(rename = "FigureData"))]
 pub struct Data {
     /// Which figure it is: `speeds`, ...
     pub kind: String,
@@ -32,6 +33,7 @@ pub struct Data {
 
 /// One panel with its axis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS), ts(rename = "FigurePanel"))]
 pub struct Panel {
     /// `prefill` or `decode`.
     pub id: String,
@@ -49,6 +51,7 @@ pub struct Panel {
 
 /// One row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS), ts(rename = "FigureRow"))]
 pub struct Row {
     /// The model, where rows are grouped by one.
     pub group: Option<String>,
@@ -60,6 +63,7 @@ pub struct Row {
 
 /// What a mark is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum MarkKind {
     /// A measured mean.
@@ -83,6 +87,7 @@ impl MarkKind {
 
 /// A mark: its value, its place, its words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct Mark {
     /// What it is.
     pub kind: MarkKind,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A reason to read a result with care. The words and the advice belong to the faces.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(tag = "warning", rename_all = "snake_case")]
 pub enum Warning {
     /// The first repetition took `by` times the median of the others.

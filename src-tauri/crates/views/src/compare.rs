@@ -1,0 +1,339 @@
+//! The view Compare.
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+use twospeed_measure::Warning;
+
+use crate::measure::{PhaseName, TestEnd};
+use crate::models::Speed;
+
+/// Results to choose from.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
+pub struct ResultsView {
+    /// Base models, the most recently measured first.
+    pub groups: Vec<ResultGroup>,
+    /// Runs without any result (failed, cancelled), newest first: their pages say why.
+    pub runs: Vec<RunLine>,
+}
+
+/// Results of one base model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct ResultGroup {
+    /// Name of the base model.
+    pub name: String,
+    /// Its results, newest first.
+    pub rows: Vec<ResultRow>,
+}
+
+/// One result: a model under one choice of settings in one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct ResultRow {
+    /// Its id.
+    pub id: String,
+    /// The run it belongs to.
+    pub run: String,
+    /// Quantization label.
+    pub quantization: String,
+    /// What tells it from other results of this model: `d4096`, `4 threads`, ...; empty = nothing.
+    pub differs: String,
+    /// When it was measured.
+    pub at: String,
+    /// Machine it comes from, where it is not this one.
+    pub elsewhere: Option<String>,
+    /// Prefill.
+    pub prefill: Option<Speed>,
+    /// Decode.
+    pub decode: Option<Speed>,
+    /// What readers of it should know.
+    pub warnings: Vec<Warning>,
+    /// The run has a note.
+    pub noted: bool,
+}
+
+/// A run as a line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct RunLine {
+    /// Its id.
+    pub id: String,
+    /// When it started.
+    pub at: String,
+    /// What it measured, to show: `SmolLM2 135M Instruct Q4_1, Q8_0`.
+    pub models: String,
+    /// Why it has no result, or how it ended: one sentence.
+    pub sentence: String,
+}
+
+/// What to draw.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct FigureRequest {
+    /// Results, in no order: the figure has its own.
+    pub results: Vec<String>,
+    /// The one that is explained; `None` = the first row.
+    pub focus: Option<String>,
+    /// Draw the ceiling.
+    pub ceiling: bool,
+    /// Width of the place, px.
+    pub width: f64,
+    /// Height of the place, px; `None` = as high as it comes.
+    pub height: Option<f64>,
+    /// Everything so many times larger: the text size.
+    pub scale: f64,
+}
+
+/// A figure with all that belongs to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct FigureView {
+    /// The drawing, colours as custom properties; trusted: made here, names escaped.
+    pub svg: String,
+    /// Width of the drawing on screen, px.
+    pub width: f64,
+    /// Height of it, px.
+    pub height: f64,
+    /// Values, places and words; boxes are in user units of the drawing (`data.width` wide).
+    pub data: twospeed_chart::Data,
+    /// The result of each row of the figure.
+    pub row_results: Vec<String>,
+    /// What explains the focused result: three of them where there is enough to say.
+    pub statements: Vec<Statement>,
+    /// What to beware of when comparing these.
+    pub cautions: Vec<Caution>,
+    /// The ceiling can be drawn: the read speed is known for at least one of these.
+    pub has_ceiling: bool,
+    /// Where an export would go: whole path without the ending.
+    pub save_as: String,
+}
+
+/// A statement with its numbers; the words are the page's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(tag = "statement", rename_all = "snake_case")]
+pub enum Statement {
+    /// Prefill / decode of the focused result.
+    Ratio {
+        /// Prefill, tokens per second.
+        prefill: f64,
+        /// Decode, tokens per second.
+        decode: f64,
+        /// prefill / decode.
+        ratio: f64,
+    },
+    /// What decode reached of what the read speed allows.
+    CeilingShare {
+        /// Decode, tokens per second.
+        decode: f64,
+        /// Ceiling, tokens per second.
+        ceiling: f64,
+        /// decode / ceiling; above 1 the ceiling is wrong, which the page says.
+        share: f64,
+        /// Bytes of weights that one token reads.
+        weight_bytes: u64,
+        /// Read speed that the ceiling stands on, bytes per second.
+        read_bytes_s: u64,
+    },
+    /// The ceiling is not known, since the read speed was not measured on that machine.
+    NoCeiling,
+    /// Where a token's time goes: reading weights at the read speed, and the rest.
+    TokenTime {
+        /// Milliseconds a token takes.
+        token_ms: f64,
+        /// Of them, milliseconds that reading the weights takes at least.
+        weights_ms: f64,
+    },
+    /// The focused result beside the one that is nearest to compare: another quantization of the
+    /// same model, or else another model.
+    Against {
+        /// Which speed.
+        phase: PhaseName,
+        /// The focused result, to show.
+        this: String,
+        /// The other, to show.
+        other: String,
+        /// this / other.
+        ratio: f64,
+        /// Size of this file / size of the other.
+        size_ratio: f64,
+        /// The difference is smaller than the spread of the samples.
+        within_noise: bool,
+    },
+    /// Seconds an everyday request takes with these speeds: a long prompt and a short answer.
+    Request {
+        /// Prompt, tokens.
+        prompt: u32,
+        /// Answer, tokens.
+        answer: u32,
+        /// Seconds for the prompt.
+        prefill_s: f64,
+        /// Seconds for the answer.
+        decode_s: f64,
+    },
+}
+
+/// Why two results may not be comparable.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(tag = "caution", rename_all = "snake_case")]
+pub enum Caution {
+    /// The machine itself changed between two of them by more than they differ.
+    Drift {
+        /// One result, to show.
+        one: String,
+        /// The other, to show.
+        other: String,
+        /// Change of the fixed kernel, slower / faster - 1.
+        relative: f64,
+    },
+    /// They come from different machines.
+    Machines,
+    /// Settings differ beyond what the rows say.
+    Settings {
+        /// The settings that differ, to show.
+        names: Vec<String>,
+    },
+    /// A result was not measured to its end or carries warnings: see its run.
+    Warned {
+        /// The result, to show.
+        result: String,
+        /// What it carries.
+        warnings: Vec<Warning>,
+    },
+}
+
+/// A run with everything.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct RunPage {
+    /// Its id.
+    pub id: String,
+    /// Measured here, or where it comes from.
+    pub origin: String,
+    /// Preset, to show.
+    pub preset: String,
+    /// When it started.
+    pub started_at: String,
+    /// When it ended; `None` = not, or not known.
+    pub ended_at: Option<String>,
+    /// How it stands: `running`, `complete`, `stopped`, `interrupted`.
+    pub status: String,
+    /// What the person wrote about it.
+    pub note: String,
+    /// Version of Twospeed.
+    pub app_version: String,
+    /// The machine, name and value pairs to show.
+    pub machine: Vec<Pair>,
+    /// Its tests in the order they ran.
+    pub tests: Vec<TestPage>,
+}
+
+/// A name and a value to show.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct Pair {
+    /// Name.
+    pub name: String,
+    /// Value; `None` = unknown.
+    pub value: Option<String>,
+}
+
+/// A test with everything.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct TestPage {
+    /// Its id.
+    pub id: String,
+    /// Model and quantization.
+    pub model: String,
+    /// Which speed; `None` for a prompt and an answer timed as one.
+    pub phase: Option<PhaseName>,
+    /// llama-bench's name: `pp512`, `tg128 @ d4096`.
+    pub name: String,
+    /// How it ended; `None` = it runs.
+    pub end: Option<TestEnd>,
+    /// It was cut off when its program ended.
+    pub interrupted: bool,
+    /// Mean, tokens per second.
+    pub mean: Option<f64>,
+    /// Standard deviation.
+    pub deviation: Option<f64>,
+    /// Median.
+    pub median: Option<f64>,
+    /// Samples.
+    pub samples: Vec<SampleLine>,
+    /// What a reader should know.
+    pub warnings: Vec<Warning>,
+    /// Settings in llama-bench's names.
+    pub settings: Vec<Pair>,
+    /// Engine, variant, load time, page cache, memory: to show.
+    pub environment: Vec<Pair>,
+    /// What lay where: buffer and size.
+    pub placement: Vec<Pair>,
+}
+
+/// A sample.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct SampleLine {
+    /// From 1.
+    pub number: u32,
+    /// Tokens per second.
+    pub tokens_per_second: Option<f64>,
+    /// Duration, milliseconds.
+    pub ms: f64,
+    /// Times another program took the CPU.
+    pub involuntary_switches: Option<u64>,
+    /// Reads from disk.
+    pub major_faults: Option<u64>,
+}
+
+/// Forms that what is shown can be saved in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// The figure as vector graphics.
+    Svg,
+    /// The figure as a picture.
+    Png,
+    /// The figure as a page.
+    Pdf,
+    /// The numbers in llama-bench's CSV.
+    Csv,
+    /// The numbers as a Markdown table.
+    Markdown,
+    /// The numbers with samples and environment (`twospeed.results/1`).
+    Json,
+}
+
+/// What to save, and where.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct ExportRequest {
+    /// What is shown.
+    pub results: Vec<String>,
+    /// Draw the ceiling.
+    pub ceiling: bool,
+    /// Form.
+    pub form: Form,
+    /// Dark colours.
+    pub dark: bool,
+    /// Width of the figure, px.
+    pub width: f64,
+    /// Everything so many times larger: 1.5 for a projector.
+    pub scale: f64,
+    /// Pixels of a PNG for each px.
+    pub pixels: f64,
+    /// Whole path; the ending is added where it is missing. `~` is the home folder.
+    pub path: String,
+    /// Replace what is there; else `file_exists`.
+    pub replace: bool,
+}
+
+/// What was saved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct Exported {
+    /// Whole path, to show.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// What goes to the clipboard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum CopyWhat {
+    /// The figure as a picture.
+    Picture,
+    /// The numbers as a Markdown table.
+    Table,
+}

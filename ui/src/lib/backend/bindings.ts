@@ -1,0 +1,1649 @@
+// Made from the Rust types by `npm run bindings`; do not edit.
+
+/**
+ * What adding a path came to.
+ */
+export type Added = { 
+/**
+ * The folder or file as it stands in the list.
+ */
+folder: Folder, 
+/**
+ * It was in the list before.
+ */
+known: boolean, 
+/**
+ * Row of Models, where it is one model file.
+ */
+row: string | null, };
+
+/**
+ * What happened without being asked for. Never said inside a timed section.
+ */
+export type AppEvent = { "event": "models_changed" } | { "event": "results_changed" } | { "event": "job", 
+/**
+ * As it is now.
+ */
+job: Job, } | { "event": "opened", 
+/**
+ * Ids of the rows in Models, in order; empty where only folders were added.
+ */
+rows: Array<string>, } | { "event": "drop_hover", 
+/**
+ * They are there now.
+ */
+over: boolean, } | { "event": "machine", 
+/**
+ * As it is now.
+ */
+machine: MachineCard, } | { "event": "notice", 
+/**
+ * One sentence.
+ */
+message: string, 
+/**
+ * It is a failure.
+ */
+failed: boolean, };
+
+/**
+ * Why two results may not be comparable.
+ */
+export type Caution = { "caution": "drift", 
+/**
+ * One result, to show.
+ */
+one: string, 
+/**
+ * The other, to show.
+ */
+other: string, 
+/**
+ * Change of the fixed kernel, slower / faster - 1.
+ */
+relative: number, } | { "caution": "machines" } | { "caution": "settings", 
+/**
+ * The settings that differ, to show.
+ */
+names: Array<string>, } | { "caution": "warned", 
+/**
+ * The result, to show.
+ */
+result: string, 
+/**
+ * What it carries.
+ */
+warnings: Array<Warning>, };
+
+/**
+ * What goes to the clipboard.
+ */
+export type CopyWhat = "picture" | "table";
+
+/**
+ * What a test does.
+ */
+export type Doing = { "doing": "loading", 
+/**
+ * From 0 to 1.
+ */
+fraction: number, } | { "doing": "warmup" } | { "doing": "depth", 
+/**
+ * The state was kept from before, so nothing is computed.
+ */
+restored: boolean, } | { "doing": "timing", 
+/**
+ * From 1.
+ */
+number: number, 
+/**
+ * For `painted`.
+ */
+ticket: number, };
+
+/**
+ * What to save, and where.
+ */
+export type ExportRequest = { 
+/**
+ * What is shown.
+ */
+results: Array<string>, 
+/**
+ * Draw the ceiling.
+ */
+ceiling: boolean, 
+/**
+ * Form.
+ */
+form: Form, 
+/**
+ * Dark colours.
+ */
+dark: boolean, 
+/**
+ * Width of the figure, px.
+ */
+width: number, 
+/**
+ * Everything so many times larger: 1.5 for a projector.
+ */
+scale: number, 
+/**
+ * Pixels of a PNG for each px.
+ */
+pixels: number, 
+/**
+ * Whole path; the ending is added where it is missing. `~` is the home folder.
+ */
+path: string, 
+/**
+ * Replace what is there; else `file_exists`.
+ */
+replace: boolean, };
+
+/**
+ * What was saved.
+ */
+export type Exported = { 
+/**
+ * Whole path, to show.
+ */
+path: string, 
+/**
+ * Its size.
+ */
+bytes: number, };
+
+/**
+ * One fact; the page knows the words and the unit of each name.
+ */
+export type Fact = { 
+/**
+ * What it is.
+ */
+name: FactName, 
+/**
+ * A number, in the unit of its name.
+ */
+number: number | null, 
+/**
+ * A text, to show.
+ */
+text: string | null, };
+
+/**
+ * The facts there are.
+ */
+export type FactName = "name" | "architecture" | "kind" | "parameters" | "active_parameters" | "quantization" | "bits_per_weight" | "layers" | "context_length" | "file_bytes" | "header_bytes" | "weight_bytes_per_token" | "kv_bytes_per_token" | "split" | "path";
+
+/**
+ * What `inspect` says of a file, for the details of a row.
+ */
+export type Facts = { 
+/**
+ * The row.
+ */
+row: string, 
+/**
+ * Facts in order.
+ */
+facts: Array<Fact>, 
+/**
+ * Tensor types, most bytes first.
+ */
+types: Array<TypeShare>, 
+/**
+ * What a reader of the file should know, sentences.
+ */
+warnings: Array<string>, };
+
+/**
+ * A figure as values.
+ */
+export type FigureData = { 
+/**
+ * Which figure it is: `speeds`, ...
+ */
+kind: string, 
+/**
+ * Width of the frame that the boxes lie in, in px.
+ */
+width: number, 
+/**
+ * Height of it.
+ */
+height: number, 
+/**
+ * The title on one line.
+ */
+title: string, 
+/**
+ * The subtitle on one line.
+ */
+subtitle: string, 
+/**
+ * Provenance.
+ */
+footer: Array<string>, 
+/**
+ * The panels from left to right.
+ */
+panels: Array<FigurePanel>, 
+/**
+ * The rows from top to bottom, with the names that the picture may have shortened.
+ */
+rows: Array<FigureRow>, 
+/**
+ * Every mark, in the order in which a keyboard walks through them.
+ */
+marks: Array<Mark>, };
+
+/**
+ * One panel with its axis.
+ */
+export type FigurePanel = { 
+/**
+ * `prefill` or `decode`.
+ */
+id: string, 
+/**
+ * Unit of its values: `tok/s`.
+ */
+unit: string, 
+/**
+ * Position of zero, in px from the left.
+ */
+origin: number, 
+/**
+ * Px per unit: a value lies at `origin + value * scale`.
+ */
+scale: number, 
+/**
+ * Value at the axis' end; marks beyond it stop there.
+ */
+end: number, 
+/**
+ * Values of the ticks.
+ */
+ticks: Array<number>, };
+
+/**
+ * What to draw.
+ */
+export type FigureRequest = { 
+/**
+ * Results, in no order: the figure has its own.
+ */
+results: Array<string>, 
+/**
+ * The one that is explained; `None` = the first row.
+ */
+focus: string | null, 
+/**
+ * Draw the ceiling.
+ */
+ceiling: boolean, 
+/**
+ * Width of the place, px.
+ */
+width: number, 
+/**
+ * Height of the place, px; `None` = as high as it comes.
+ */
+height: number | null, 
+/**
+ * Everything so many times larger: the text size.
+ */
+scale: number, };
+
+/**
+ * One row.
+ */
+export type FigureRow = { 
+/**
+ * The model, where rows are grouped by one.
+ */
+group: string | null, 
+/**
+ * Its name in full.
+ */
+label: string, 
+/**
+ * What stands below the name: file size, settings.
+ */
+details: Array<string>, };
+
+/**
+ * A figure with all that belongs to it.
+ */
+export type FigureView = { 
+/**
+ * The drawing, colours as custom properties; trusted: made here, names escaped.
+ */
+svg: string, 
+/**
+ * Width of the drawing on screen, px.
+ */
+width: number, 
+/**
+ * Height of it, px.
+ */
+height: number, 
+/**
+ * Values, places and words; boxes are in user units of the drawing (`data.width` wide).
+ */
+data: FigureData, 
+/**
+ * The result of each row of the figure.
+ */
+row_results: Array<string>, 
+/**
+ * What explains the focused result: three of them where there is enough to say.
+ */
+statements: Array<Statement>, 
+/**
+ * What to beware of when comparing these.
+ */
+cautions: Array<Caution>, 
+/**
+ * The ceiling can be drawn: the read speed is known for at least one of these.
+ */
+has_ceiling: boolean, 
+/**
+ * Where an export would go: whole path without the ending.
+ */
+save_as: string, };
+
+/**
+ * A place that the person added.
+ */
+export type Folder = { 
+/**
+ * Its id.
+ */
+id: string, 
+/**
+ * Its path, to show.
+ */
+path: string, 
+/**
+ * It is there.
+ */
+exists: boolean, 
+/**
+ * Models found in it.
+ */
+models: number, 
+/**
+ * It is one file, not a folder.
+ */
+is_file: boolean, };
+
+/**
+ * Forms that what is shown can be saved in.
+ */
+export type Form = "svg" | "png" | "pdf" | "csv" | "markdown" | "json";
+
+/**
+ * A model that cannot be measured.
+ */
+export type Hindrance = { 
+/**
+ * Row of Models.
+ */
+model: string, 
+/**
+ * Its name.
+ */
+name: string, 
+/**
+ * One sentence.
+ */
+sentence: string, };
+
+/**
+ * A piece of work.
+ */
+export type Job = { 
+/**
+ * Its id.
+ */
+id: string, 
+/**
+ * What it does.
+ */
+kind: JobKind, 
+/**
+ * What it makes, to show: `SmolLM2 135M Instruct Q4_K_M`.
+ */
+title: string, 
+/**
+ * Row of Models that it makes: its chip shows the progress.
+ */
+row: string, 
+/**
+ * Where it stands.
+ */
+state: JobState, };
+
+/**
+ * What a job does.
+ */
+export type JobKind = "quantize" | "download" | "builtin";
+
+/**
+ * Where a job stands.
+ */
+export type JobState = { "state": "waiting", 
+/**
+ * One sentence.
+ */
+why: string, } | { "state": "running", 
+/**
+ * From 0 to 1; `None` = not known.
+ */
+fraction: number | null, 
+/**
+ * Bytes done, of a download.
+ */
+bytes: number | null, 
+/**
+ * Bytes in all, of a download.
+ */
+bytes_total: number | null, } | { "state": "done", 
+/**
+ * Row in Models.
+ */
+row: string, } | { "state": "failed", 
+/**
+ * Why.
+ */
+problem: Problem, } | { "state": "cancelled" };
+
+/**
+ * The machine chip.
+ */
+export type MachineCard = { 
+/**
+ * Name of the CPU, shortened for a narrow column: `AMD EPYC 9B14`.
+ */
+cpu: string, 
+/**
+ * Physical cores that this program may use.
+ */
+cores: number | null, 
+/**
+ * Memory this program may use in all, bytes.
+ */
+memory_bytes: number | null, 
+/**
+ * Read speed from a buffer far beyond the caches, bytes per second; `None` = not measured here.
+ */
+read_bytes_s: number | null, 
+/**
+ * When that was measured.
+ */
+read_at: string | null, 
+/**
+ * CPU variant and build that ran last: `zen4, llama.cpp 11434`; `None` before any run.
+ */
+engine: string | null, 
+/**
+ * Operating system.
+ */
+os: string, };
+
+/**
+ * The machine beside a test; unknown is `None`.
+ */
+export type MachineNow = { 
+/**
+ * Swap in use, bytes.
+ */
+swap_bytes: number | null, 
+/**
+ * Mean clock, Hz.
+ */
+clock_hz: number | null, 
+/**
+ * Highest temperature, degrees Celsius.
+ */
+temperature_c: number | null, 
+/**
+ * Cores' worth of work by other programs.
+ */
+other_load_cores: number | null, 
+/**
+ * Share of time the hypervisor took, 0 to 1.
+ */
+steal: number | null, };
+
+/**
+ * A mark: its value, its place, its words.
+ */
+export type Mark = { 
+/**
+ * What it is.
+ */
+kind: MarkKind, 
+/**
+ * Index into the panels.
+ */
+panel: number, 
+/**
+ * Index into the rows.
+ */
+row: number, 
+/**
+ * Its value: the mean of a bar, the middle of a band. Not measured is `None`.
+ */
+value: number | null, 
+/**
+ * Lower end of a band.
+ */
+low: number | null, 
+/**
+ * Upper end of a band.
+ */
+high: number | null, 
+/**
+ * Standard deviation of a bar.
+ */
+deviation: number | null, 
+/**
+ * Samples of a bar, 0 where only their mean is known.
+ */
+samples: number | null, 
+/**
+ * Number of a sample, from 1.
+ */
+repetition: number | null, 
+/**
+ * Lies past the end of the axis; its box is where the picture says so.
+ */
+beyond_axis: boolean, 
+/**
+ * Left edge in px.
+ */
+x: number, 
+/**
+ * Upper edge in px.
+ */
+y: number, 
+/**
+ * Width in px.
+ */
+w: number, 
+/**
+ * Height in px.
+ */
+h: number, 
+/**
+ * The read-out, one line.
+ */
+text: string, };
+
+/**
+ * What a mark is.
+ */
+export type MarkKind = "bar" | "missing" | "ceiling" | "band" | "sample";
+
+/**
+ * A base model with its quantizations.
+ */
+export type ModelGroup = { 
+/**
+ * Its id.
+ */
+id: string, 
+/**
+ * Its name without a quantization.
+ */
+name: string, 
+/**
+ * Architecture.
+ */
+architecture: string | null, 
+/**
+ * Parameters.
+ */
+parameters: number | null, 
+/**
+ * Those that one token uses, where they are fewer.
+ */
+active_parameters: number | null, 
+/**
+ * The context it was trained for, tokens.
+ */
+context_length: number | null, 
+/**
+ * Random weights made here: its speed is real, its text is noise.
+ */
+synthetic: boolean, 
+/**
+ * Its quantizations, the fewest bits per weight first.
+ */
+rows: Array<ModelRow>, };
+
+/**
+ * One quantization of a model.
+ */
+export type ModelRow = { 
+/**
+ * Its id, also in plans.
+ */
+id: string, 
+/**
+ * The label of the chip: `Q4_K_M`; `unknown` where the file does not say.
+ */
+quantization: string, 
+/**
+ * Where it is.
+ */
+place: Place, 
+/**
+ * File name, to show.
+ */
+file: string | null, 
+/**
+ * Whole path, to show.
+ */
+path: string | null, 
+/**
+ * Size of the file (set), foreseen where it is not there yet; bytes.
+ */
+file_bytes: number | null, 
+/**
+ * Bits per weight.
+ */
+bits_per_weight: number | null, 
+/**
+ * Memory of weights, cache and state at the view's context, bytes.
+ */
+memory_bytes: number | null, 
+/**
+ * That fits into the memory that is free now.
+ */
+fits: boolean | null, 
+/**
+ * The newest measured prefill here.
+ */
+prefill: Speed | null, 
+/**
+ * The newest measured decode here.
+ */
+decode: Speed | null, 
+/**
+ * What decode cannot exceed here, tokens per second; `None` = read speed not measured.
+ */
+decode_ceiling: number | null, 
+/**
+ * Why it cannot be measured, a sentence; `None` = it can.
+ */
+hindrance: string | null, };
+
+/**
+ * Every model that is known.
+ */
+export type ModelsView = { 
+/**
+ * Base models, the smallest first; the built-in one is always among them.
+ */
+groups: Array<ModelGroup>, 
+/**
+ * Files that cannot be read.
+ */
+broken: Array<OddFile>, 
+/**
+ * Files that go with a model or hold none (projectors, adapters, importance matrices).
+ */
+helpers: Array<OddFile>, 
+/**
+ * What the scan passed over, sentences.
+ */
+notes: Array<string>, 
+/**
+ * Folders and files that the person added.
+ */
+folders: Array<Folder>, 
+/**
+ * A scan goes on.
+ */
+scanning: Scanning | null, 
+/**
+ * Memory that is free to use now, bytes.
+ */
+free_memory_bytes: number | null, 
+/**
+ * Context that memory is counted for, tokens.
+ */
+context: number, };
+
+/**
+ * A file that is no model.
+ */
+export type OddFile = { 
+/**
+ * Its id.
+ */
+id: string, 
+/**
+ * File name, to show.
+ */
+file: string, 
+/**
+ * Whole path, to show.
+ */
+path: string, 
+/**
+ * What is wrong with it, or what it is: one sentence.
+ */
+sentence: string, };
+
+/**
+ * A name and a value to show.
+ */
+export type Pair = { 
+/**
+ * Name.
+ */
+name: string, 
+/**
+ * Value; `None` = unknown.
+ */
+value: string | null, };
+
+/**
+ * The two speeds.
+ */
+export type PhaseName = "prefill" | "decode";
+
+/**
+ * Where a quantization is.
+ */
+export type Place = { "place": "on_disk" } | { "place": "can_be_made", 
+/**
+ * Quantization of the source.
+ */
+from: string, 
+/**
+ * The source is itself so coarse that quality suffers beyond that of the type.
+ */
+lossy_source: boolean, } | { "place": "can_be_downloaded", 
+/**
+ * Where from, to show: repository and file.
+ */
+from: string, };
+
+/**
+ * What is to be measured.
+ */
+export type PlanRequest = { 
+/**
+ * Rows of Models, in the order they are measured.
+ */
+models: Array<string>, 
+/**
+ * The tests of each.
+ */
+tests: Tests, 
+/**
+ * Threads of the engine; `None` = as the settings say.
+ */
+threads: number | null, };
+
+/**
+ * A plan made ready, before it is run.
+ */
+export type PlanView = { 
+/**
+ * The tests in order.
+ */
+rows: Array<PlannedRow>, 
+/**
+ * Timed repetitions of each.
+ */
+repetitions: number, 
+/**
+ * Threads of the engine.
+ */
+threads: number, 
+/**
+ * Seconds it will take, from earlier results of these models here; `None` = not known yet.
+ */
+seconds: number | null, 
+/**
+ * Rows that cannot be measured, with why; the others can.
+ */
+hindrances: Array<Hindrance>, };
+
+/**
+ * One test of a plan.
+ */
+export type PlannedRow = { 
+/**
+ * Its place in the plan, from 0.
+ */
+position: number, 
+/**
+ * Row of Models.
+ */
+model: string, 
+/**
+ * Name of the base model.
+ */
+name: string, 
+/**
+ * Quantization label.
+ */
+quantization: string, 
+/**
+ * Which speed.
+ */
+phase: PhaseName, 
+/**
+ * Tokens read or written.
+ */
+tokens: number, 
+/**
+ * Tokens in the cache before.
+ */
+depth: number, 
+/**
+ * Seconds it will take; `None` = not known yet.
+ */
+seconds: number | null, 
+/**
+ * What decode cannot exceed here; `None` for prefill and where it is not known.
+ */
+ceiling: number | null, };
+
+/**
+ * What went wrong: the page branches on the code and shows the message.
+ */
+export type Problem = { 
+/**
+ * Stable key: `file_unusable`, `file_exists`, `busy`, `unknown_run`, ...
+ */
+code: string, 
+/**
+ * One sentence that names the thing and says what to do.
+ */
+message: string, 
+/**
+ * More for those who want to know: log lines, a path.
+ */
+details: string | null, };
+
+/**
+ * Results of one base model.
+ */
+export type ResultGroup = { 
+/**
+ * Name of the base model.
+ */
+name: string, 
+/**
+ * Its results, newest first.
+ */
+rows: Array<ResultRow>, };
+
+/**
+ * One result: a model under one choice of settings in one run.
+ */
+export type ResultRow = { 
+/**
+ * Its id.
+ */
+id: string, 
+/**
+ * The run it belongs to.
+ */
+run: string, 
+/**
+ * Quantization label.
+ */
+quantization: string, 
+/**
+ * What tells it from other results of this model: `d4096`, `4 threads`, ...; empty = nothing.
+ */
+differs: string, 
+/**
+ * When it was measured.
+ */
+at: string, 
+/**
+ * Machine it comes from, where it is not this one.
+ */
+elsewhere: string | null, 
+/**
+ * Prefill.
+ */
+prefill: Speed | null, 
+/**
+ * Decode.
+ */
+decode: Speed | null, 
+/**
+ * What readers of it should know.
+ */
+warnings: Array<Warning>, 
+/**
+ * The run has a note.
+ */
+noted: boolean, };
+
+/**
+ * Results to choose from.
+ */
+export type ResultsView = { 
+/**
+ * Base models, the most recently measured first.
+ */
+groups: Array<ResultGroup>, 
+/**
+ * Runs without any result (failed, cancelled), newest first: their pages say why.
+ */
+runs: Array<RunLine>, };
+
+/**
+ * How a run ended.
+ */
+export type RunEnd = { "end": "complete" } | { "end": "stopped" } | { "end": "failed", 
+/**
+ * Kind of failure.
+ */
+code: string, 
+/**
+ * One sentence.
+ */
+message: string, };
+
+/**
+ * A step of a run. Every one is kept, so that `follow_run` can tell a run from its start.
+ */
+export type RunEvent = { 
+/**
+ * When, seconds since the run was asked for.
+ */
+at_s: number, 
+/**
+ * Seconds the rest will take, as far as is known now.
+ */
+left_s: number | null, 
+/**
+ * What happened.
+ */
+step: RunStep, };
+
+/**
+ * A run as a line.
+ */
+export type RunLine = { 
+/**
+ * Its id.
+ */
+id: string, 
+/**
+ * When it started.
+ */
+at: string, 
+/**
+ * What it measured, to show: `SmolLM2 135M Instruct Q4_1, Q8_0`.
+ */
+models: string, 
+/**
+ * Why it has no result, or how it ended: one sentence.
+ */
+sentence: string, };
+
+/**
+ * A run with everything.
+ */
+export type RunPage = { 
+/**
+ * Its id.
+ */
+id: string, 
+/**
+ * Measured here, or where it comes from.
+ */
+origin: string, 
+/**
+ * Preset, to show.
+ */
+preset: string, 
+/**
+ * When it started.
+ */
+started_at: string, 
+/**
+ * When it ended; `None` = not, or not known.
+ */
+ended_at: string | null, 
+/**
+ * How it stands: `running`, `complete`, `stopped`, `interrupted`.
+ */
+status: string, 
+/**
+ * What the person wrote about it.
+ */
+note: string, 
+/**
+ * Version of Twospeed.
+ */
+app_version: string, 
+/**
+ * The machine, name and value pairs to show.
+ */
+machine: Array<Pair>, 
+/**
+ * Its tests in the order they ran.
+ */
+tests: Array<TestPage>, };
+
+/**
+ * What happened in a run.
+ */
+export type RunStep = { "step": "asked", 
+/**
+ * The plan.
+ */
+plan: PlanView, 
+/**
+ * When (UTC).
+ */
+at: string, } | { "step": "waiting", 
+/**
+ * One sentence.
+ */
+sentence: string, } | { "step": "started", 
+/**
+ * Its id.
+ */
+run: string, } | { "step": "engine", 
+/**
+ * CPU variant: `zen4`.
+ */
+variant: string, 
+/**
+ * llama.cpp's build number.
+ */
+build: number, 
+/**
+ * Devices that compute, the CPU first.
+ */
+devices: Array<string>, } | { "step": "test_started", 
+/**
+ * Its place in the plan.
+ */
+position: number, 
+/**
+ * Its id in the history.
+ */
+test: string, } | { "step": "doing", 
+/**
+ * Its place in the plan.
+ */
+position: number, 
+/**
+ * What.
+ */
+what: Doing, } | { "step": "sample", 
+/**
+ * The test's place in the plan.
+ */
+position: number, 
+/**
+ * From 1.
+ */
+number: number, 
+/**
+ * Its speed.
+ */
+tokens_per_second: number, 
+/**
+ * Its duration, seconds.
+ */
+seconds: number, } | { "step": "test_ended", 
+/**
+ * Its place in the plan.
+ */
+position: number, 
+/**
+ * How.
+ */
+end: TestEnd, 
+/**
+ * Mean of its samples, tokens per second; `None` without samples.
+ */
+mean: number | null, 
+/**
+ * Standard deviation; `None` for less than two samples.
+ */
+deviation: number | null, 
+/**
+ * Seconds from its start to its end.
+ */
+seconds: number, 
+/**
+ * What a reader of the result should know.
+ */
+warnings: Array<Warning>, 
+/**
+ * State of the machine after it.
+ */
+machine: MachineNow, } | { "step": "read_speed" } | { "step": "ended", 
+/**
+ * How.
+ */
+end: RunEnd, 
+/**
+ * Results that Compare can show, in order.
+ */
+results: Array<string>, };
+
+/**
+ * A sample.
+ */
+export type SampleLine = { 
+/**
+ * From 1.
+ */
+number: number, 
+/**
+ * Tokens per second.
+ */
+tokens_per_second: number | null, 
+/**
+ * Duration, milliseconds.
+ */
+ms: number, 
+/**
+ * Times another program took the CPU.
+ */
+involuntary_switches: number | null, 
+/**
+ * Reads from disk.
+ */
+major_faults: number | null, };
+
+/**
+ * How far a scan is.
+ */
+export type Scanning = { 
+/**
+ * Headers read.
+ */
+read: number, 
+/**
+ * Headers there are; `None` while folders are still walked.
+ */
+of: number | null, };
+
+/**
+ * What the person chose, and what holds where they chose nothing.
+ */
+export type Settings = { 
+/**
+ * Light, dark, or as the system.
+ */
+theme: Theme, 
+/**
+ * Size of all text, 0.8 to 1.6.
+ */
+text_size: number, 
+/**
+ * Threads of the engine; `None` = `default_threads`.
+ */
+threads: number | null, 
+/**
+ * Threads where nothing is chosen: physical cores that may be used.
+ */
+default_threads: number, 
+/**
+ * Most threads that make sense here.
+ */
+most_threads: number, 
+/**
+ * Look also in the folders of llama.cpp, LM Studio, Ollama and the Hugging Face tools.
+ */
+known_places: boolean, 
+/**
+ * Those folders, as far as they are there.
+ */
+known_folders: Array<string>, 
+/**
+ * Folder of the history, models made here and downloads.
+ */
+data_folder: string, 
+/**
+ * Where downloads come from: `https://huggingface.co` unless `HF_ENDPOINT` says otherwise.
+ */
+download_from: string, };
+
+/**
+ * A change of the settings; what is absent stays.
+ */
+export type SettingsChange = { 
+/**
+ * Light, dark, or as the system.
+ */
+theme?: Theme, 
+/**
+ * Size of all text.
+ */
+text_size?: number, 
+/**
+ * Threads of the engine; 0 = back to the default.
+ */
+threads?: number, 
+/**
+ * Look also in the folders of other programs.
+ */
+known_places?: boolean, };
+
+/**
+ * A measured speed.
+ */
+export type Speed = { 
+/**
+ * Mean of the samples, tokens per second.
+ */
+mean: number, 
+/**
+ * Standard deviation; `None` for one sample.
+ */
+deviation: number | null, 
+/**
+ * Each sample, tokens per second, in the order they were made.
+ */
+samples: Array<number>, 
+/**
+ * Tokens read or written.
+ */
+tokens: number, 
+/**
+ * Tokens in the cache before.
+ */
+depth: number, 
+/**
+ * When it was measured.
+ */
+at: string, };
+
+/**
+ * Everything the first view needs, in one answer.
+ */
+export type Start = { 
+/**
+ * Twospeed's version.
+ */
+version: string, 
+/**
+ * The machine it runs on.
+ */
+machine: MachineCard, 
+/**
+ * What the person chose.
+ */
+settings: Settings, 
+/**
+ * What the history had to say when it was opened, sentences.
+ */
+notices: Array<string>, 
+/**
+ * A run of this window is going on: `follow_run` tells it from its start.
+ */
+running: boolean, 
+/**
+ * Jobs that are not ended.
+ */
+jobs: Array<Job>, 
+/**
+ * Where the person can be led at once: files that the program was started with.
+ */
+opened: Array<string>, };
+
+/**
+ * A statement with its numbers; the words are the page's.
+ */
+export type Statement = { "statement": "ratio", 
+/**
+ * Prefill, tokens per second.
+ */
+prefill: number, 
+/**
+ * Decode, tokens per second.
+ */
+decode: number, 
+/**
+ * prefill / decode.
+ */
+ratio: number, } | { "statement": "ceiling_share", 
+/**
+ * Decode, tokens per second.
+ */
+decode: number, 
+/**
+ * Ceiling, tokens per second.
+ */
+ceiling: number, 
+/**
+ * decode / ceiling; above 1 the ceiling is wrong, which the page says.
+ */
+share: number, 
+/**
+ * Bytes of weights that one token reads.
+ */
+weight_bytes: number, 
+/**
+ * Read speed that the ceiling stands on, bytes per second.
+ */
+read_bytes_s: number, } | { "statement": "no_ceiling" } | { "statement": "token_time", 
+/**
+ * Milliseconds a token takes.
+ */
+token_ms: number, 
+/**
+ * Of them, milliseconds that reading the weights takes at least.
+ */
+weights_ms: number, } | { "statement": "against", 
+/**
+ * Which speed.
+ */
+phase: PhaseName, 
+/**
+ * The focused result, to show.
+ */
+this: string, 
+/**
+ * The other, to show.
+ */
+other: string, 
+/**
+ * this / other.
+ */
+ratio: number, 
+/**
+ * Size of this file / size of the other.
+ */
+size_ratio: number, 
+/**
+ * The difference is smaller than the spread of the samples.
+ */
+within_noise: boolean, } | { "statement": "request", 
+/**
+ * Prompt, tokens.
+ */
+prompt: number, 
+/**
+ * Answer, tokens.
+ */
+answer: number, 
+/**
+ * Seconds for the prompt.
+ */
+prefill_s: number, 
+/**
+ * Seconds for the answer.
+ */
+decode_s: number, };
+
+/**
+ * How to stop a run.
+ */
+export type StopHow = "now" | "after_test";
+
+/**
+ * How a test ended.
+ */
+export type TestEnd = { "end": "done" } | { "end": "failed", 
+/**
+ * Kind of failure: `killed`, `out_of_memory`, `illegal_instruction`, ...
+ */
+code: string, 
+/**
+ * One sentence.
+ */
+message: string, 
+/**
+ * Last lines of the engine's log.
+ */
+log: Array<string>, } | { "end": "cancelled" } | { "end": "skipped", 
+/**
+ * One sentence.
+ */
+reason: string, };
+
+/**
+ * A test with everything.
+ */
+export type TestPage = { 
+/**
+ * Its id.
+ */
+id: string, 
+/**
+ * Model and quantization.
+ */
+model: string, 
+/**
+ * Which speed; `None` for a prompt and an answer timed as one.
+ */
+phase: PhaseName | null, 
+/**
+ * llama-bench's name: `pp512`, `tg128 @ d4096`.
+ */
+name: string, 
+/**
+ * How it ended; `None` = it runs.
+ */
+end: TestEnd | null, 
+/**
+ * It was cut off when its program ended.
+ */
+interrupted: boolean, 
+/**
+ * Mean, tokens per second.
+ */
+mean: number | null, 
+/**
+ * Standard deviation.
+ */
+deviation: number | null, 
+/**
+ * Median.
+ */
+median: number | null, 
+/**
+ * Samples.
+ */
+samples: Array<SampleLine>, 
+/**
+ * What a reader should know.
+ */
+warnings: Array<Warning>, 
+/**
+ * Settings in llama-bench's names.
+ */
+settings: Array<Pair>, 
+/**
+ * Engine, variant, load time, page cache, memory: to show.
+ */
+environment: Array<Pair>, 
+/**
+ * What lay where: buffer and size.
+ */
+placement: Array<Pair>, };
+
+/**
+ * Which tests.
+ */
+export type Tests = { "preset": "quick" } | { "preset": "article" } | { "preset": "own", 
+/**
+ * Prompt lengths, tokens.
+ */
+prompt: Array<number>, 
+/**
+ * Answer lengths, tokens.
+ */
+generate: Array<number>, 
+/**
+ * Tokens in the cache before, for each of the above.
+ */
+depth: Array<number>, 
+/**
+ * Timed repetitions.
+ */
+repetitions: number, };
+
+/**
+ * The colours of the window.
+ */
+export type Theme = "system" | "light" | "dark";
+
+/**
+ * A tensor type's share of a file.
+ */
+export type TypeShare = { 
+/**
+ * `Q4_K`.
+ */
+name: string, 
+/**
+ * Bytes.
+ */
+bytes: number, 
+/**
+ * Parameters.
+ */
+parameters: number, };
+
+/**
+ * A reason to read a result with care. The words and the advice belong to the faces.
+ */
+export type Warning = { "warning": "slow_first_sample", 
+/**
+ * Factor.
+ */
+by: number, } | { "warning": "high_variance", 
+/**
+ * Standard deviation / mean.
+ */
+relative: number, } | { "warning": "trend", 
+/**
+ * Change from the first to the last by a fitted line, relative to the mean; negative = slower.
+ */
+relative: number, } | { "warning": "swap_in_use", 
+/**
+ * Bytes.
+ */
+bytes: number, } | { "warning": "other_load", 
+/**
+ * Cores' worth.
+ */
+cores: number, } | { "warning": "steal", 
+/**
+ * Share, 0 to 1.
+ */
+share: number, } | { "warning": "cpu_quota", 
+/**
+ * Cores the quota allows.
+ */
+cores: number, 
+/**
+ * Threads used.
+ */
+threads: number, } | { "warning": "drift", 
+/**
+ * after / before - 1; positive = slower after.
+ */
+relative: number, } | { "warning": "on_battery" } | { "warning": "variant_set_aside", 
+/**
+ * The one that died.
+ */
+died: string, 
+/**
+ * The one that ran.
+ */
+ran: string, } | { "warning": "software_gpu", 
+/**
+ * Its name.
+ */
+device: string, } | { "warning": "nothing_offloaded", 
+/**
+ * Layers asked for.
+ */
+asked: number, } | { "warning": "page_faults", 
+/**
+ * Major faults.
+ */
+faults: number, };
+
+/** What the page may ask: arguments, messages told meanwhile, answer. */
+export interface Commands {
+  start: { arguments: Record<string, never>; tells: never; answer: Start };
+  follow_app: { arguments: Record<string, never>; tells: AppEvent; answer: null };
+  change_settings: { arguments: { change: SettingsChange }; tells: never; answer: Settings };
+  shown: { arguments: Record<string, never>; tells: never; answer: null };
+  models: { arguments: Record<string, never>; tells: never; answer: ModelsView };
+  facts: { arguments: { row: string }; tells: never; answer: Facts };
+  add_path: { arguments: { path: string }; tells: never; answer: Added };
+  remove_folder: { arguments: { folder: string }; tells: never; answer: null };
+  scan: { arguments: Record<string, never>; tells: never; answer: null };
+  make: { arguments: { row: string }; tells: never; answer: Job };
+  cancel_job: { arguments: { job: string }; tells: never; answer: null };
+  pick_folder: { arguments: Record<string, never>; tells: never; answer: string | null };
+  pick_file: { arguments: Record<string, never>; tells: never; answer: string | null };
+  plan: { arguments: { request: PlanRequest }; tells: never; answer: PlanView };
+  start_run: { arguments: { request: PlanRequest }; tells: never; answer: null };
+  follow_run: { arguments: Record<string, never>; tells: RunEvent; answer: null };
+  stop_run: { arguments: { how: StopHow }; tells: never; answer: null };
+  painted: { arguments: { ticket: number }; tells: never; answer: null };
+  calibrate: { arguments: Record<string, never>; tells: never; answer: MachineCard };
+  results: { arguments: Record<string, never>; tells: never; answer: ResultsView };
+  figure: { arguments: { request: FigureRequest }; tells: never; answer: FigureView };
+  run_page: { arguments: { run: string }; tells: never; answer: RunPage };
+  delete_runs: { arguments: { runs: Array<string> }; tells: never; answer: null };
+  restore_runs: { arguments: { runs: Array<string> }; tells: never; answer: null };
+  set_note: { arguments: { run: string; note: string }; tells: never; answer: null };
+  export: { arguments: { request: ExportRequest }; tells: never; answer: Exported };
+  copy: { arguments: { request: ExportRequest; what: CopyWhat }; tells: never; answer: null };
+  pick_save: { arguments: { suggested: string; form: Form }; tells: never; answer: string | null };
+  reveal: { arguments: { path: string }; tells: never; answer: null };
+}
+
+/** Their names, to check a list at run time. */
+export const commandNames = [
+  "start",
+  "follow_app",
+  "change_settings",
+  "shown",
+  "models",
+  "facts",
+  "add_path",
+  "remove_folder",
+  "scan",
+  "make",
+  "cancel_job",
+  "pick_folder",
+  "pick_file",
+  "plan",
+  "start_run",
+  "follow_run",
+  "stop_run",
+  "painted",
+  "calibrate",
+  "results",
+  "figure",
+  "run_page",
+  "delete_runs",
+  "restore_runs",
+  "set_note",
+  "export",
+  "copy",
+  "pick_save",
+  "reveal",
+] as const satisfies readonly (keyof Commands)[];
