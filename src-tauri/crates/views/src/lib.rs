@@ -8,9 +8,11 @@
 //! Sizes and counts are numbers below 2^53; times are RFC 3339 in UTC; unknown is `null`. Names
 //! that come from files are safe to show (`twospeed_library::display`), and are text, never markup.
 
+pub mod app;
 pub mod bindings;
 pub mod commands;
 pub mod compare;
+pub mod desk;
 pub mod frame;
 pub mod jobs;
 pub mod measure;
