@@ -105,6 +105,8 @@ pub enum Doing {
     ReadingMemory,
     /// Running the drift anchor.
     Anchoring,
+    /// Quantizing a model file.
+    Quantizing,
 }
 
 impl Doing {
@@ -116,6 +118,7 @@ impl Doing {
             Request::Generate(_) => Some(Self::Generating),
             Request::ReadBandwidth(_) => Some(Self::ReadingMemory),
             Request::Anchor(_) => Some(Self::Anchoring),
+            Request::Quantize(_) => Some(Self::Quantizing),
             Request::Go | Request::Enough | Request::Cancel => None,
         }
     }
@@ -264,6 +267,9 @@ impl fmt::Display for Scene<'_> {
             (Doing::Generating, None) => f.write_str("while answering"),
             (Doing::ReadingMemory, _) => f.write_str("while measuring the memory's speed"),
             (Doing::Anchoring, _) => f.write_str("while checking the machine's speed"),
+            (Doing::Quantizing, model) => {
+                write!(f, "while quantizing {}", model.unwrap_or("the model"))
+            }
         }
     }
 }
@@ -348,6 +354,7 @@ mod tests {
                 Doing::Generating,
                 Doing::ReadingMemory,
                 Doing::Anchoring,
+                Doing::Quantizing,
             ] {
                 let end = end(how.clone(), doing, &[]);
                 codes.insert(end.code());

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::settings::{ModelPath, Settings, TestSpec};
 
 /// Version of the messages below; raised with every change of their meaning.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// Asked of the worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,6 +38,10 @@ pub enum Request {
     ReadBandwidth(ReadBandwidth),
     /// Run the drift anchor, a fixed short kernel. Closed by [`Event::Anchor`].
     Anchor(AnchorRequest),
+    /// Quantize a model file into another. Nothing stays loaded. Closed by [`Event::Quantized`].
+    ///
+    /// The engine does not stop in the middle: to cancel, end the worker and remove the file.
+    Quantize(Quantize),
     /// Stop what is being served; it closes with [`Event::Cancelled`].
     Cancel,
 }
@@ -120,6 +124,21 @@ pub struct AnchorRequest {
     pub n_threads: u32,
 }
 
+/// Quantize a model file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Quantize {
+    /// The file to read; of a split set the first part.
+    pub input: ModelPath,
+    /// The file to write; what is there is overwritten.
+    pub output: ModelPath,
+    /// llama.cpp's `llama_ftype`: 7 is Q8_0.
+    pub file_type: u32,
+    /// Threads; 0 = all of the machine's.
+    pub n_threads: u32,
+    /// Quantize weights that are quantized already.
+    pub allow_requantize: bool,
+}
+
 /// Said by the worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -155,6 +174,16 @@ pub enum Event {
         /// Duration of the fixed kernel in nanoseconds.
         ns: u64,
     },
+    /// The engine begins with a tensor of the file it quantizes; at most ten a second, the first
+    /// and the last always.
+    QuantizeProgress {
+        /// Tensors that are done.
+        done: u32,
+        /// All tensors of the model.
+        tensors: u32,
+    },
+    /// The file is written, as far as the engine noticed: it does not notice a full disk.
+    Quantized(Quantized),
     /// The request was cancelled; what was said before stands.
     Cancelled,
     /// The request failed; the worker lives and takes the next.
@@ -170,10 +199,12 @@ impl Event {
             | Self::Generated(_)
             | Self::Bandwidth { .. }
             | Self::Anchor { .. }
+            | Self::Quantized(_)
             | Self::Cancelled
             | Self::Failed(_) => true,
             Self::Hello(_)
             | Self::LoadProgress { .. }
+            | Self::QuantizeProgress { .. }
             | Self::Placed(_)
             | Self::Phase(_)
             | Self::Sample(_)
@@ -437,6 +468,15 @@ pub struct BandwidthReading {
     pub bytes_per_second: f64,
 }
 
+/// A quantized file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quantized {
+    /// From asking for it until the file was closed, in nanoseconds.
+    pub ns: u64,
+    /// Tensors whose rows are no whole blocks of the type meant for them and got another.
+    pub fallbacks: Option<u32>,
+}
+
 /// A request that failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
@@ -468,6 +508,10 @@ pub enum FailureCode {
     NothingLoaded,
     /// A decode call failed.
     DecodeFailed,
+    /// The engine does not quantize this file so.
+    QuantizeRefused,
+    /// The file to write cannot be written.
+    OutputUnwritable,
     /// Anything else.
     Internal,
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use rustix::stdio::{dup2_stdin, dup2_stdout};
+use twospeed_engine::protocol::PROTOCOL;
 
 /// A fault by its name: a moment and what happens then (`hello:SIGKILL`), or a habit (`deaf`).
 pub struct Fault {
@@ -38,7 +39,8 @@ impl Fault {
         match self.name.as_str() {
             "silent" => hang(),
             "other-hello" => {
-                let hello = r#"{"event":"hello","protocol":1,"engine":"unheard of"}"#;
+                let hello =
+                    format!(r#"{{"event":"hello","protocol":{PROTOCOL},"engine":"unheard of"}}"#);
                 println!("{hello}");
                 hang();
             }

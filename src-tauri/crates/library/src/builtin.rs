@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use twospeed_gguf::WriteError;
 
 use crate::display::shown_path;
-use crate::mixture::Mixture;
+use crate::file_type::FileType;
 use crate::shape::LlamaShape;
 use crate::synthetic::{Synthetic, SyntheticError};
 
@@ -133,5 +133,5 @@ fn write(path: &Path, told: &mut dyn FnMut(u64, u64) -> bool) -> Result<(), Buil
 
 /// What the built-in model is made of.
 fn recipe() -> Synthetic {
-    SHAPE.model(NAME, Mixture::Q4KM, SEED)
+    SHAPE.model(NAME, FileType::Q4_K_M, SEED)
 }

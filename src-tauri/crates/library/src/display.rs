@@ -40,6 +40,20 @@ pub fn shown_path(path: &Path) -> String {
     shown_name(path.as_os_str())
 }
 
+/// A size of a file in powers of 10: `145 MB`, `4.7 GB`; from three digits on without a fraction.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    // What would be shown as 1000 is 1 of the next.
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let digits = usize::from(unit > 0 && value < 99.95);
+    format!("{value:.digits$}\u{a0}{}", UNITS[unit])
+}
+
 /// `text` in at most `most` characters, its middle left out: names of models differ at both ends.
 pub fn shortened(text: &str, most: usize) -> String {
     let length = text.chars().count();

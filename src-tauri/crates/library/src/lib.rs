@@ -22,25 +22,32 @@
 
 pub mod builtin;
 pub mod display;
+pub mod download;
+mod file_type;
 mod group;
 mod item;
+pub mod landing;
 mod mixture;
 pub mod names;
 mod note;
 mod ollama;
 mod os;
 mod places;
+pub mod quantized;
 mod scan;
 mod shape;
 pub mod synthetic;
 pub mod vocabulary;
 mod walk;
 
+pub use file_type::{FileType, FileTypeError};
 pub use group::{Group, Shelf, arrange};
 pub use item::{FileOnDisk, Item, Reading, Role};
-pub use mixture::Mixture;
 pub use note::Note;
 pub use places::known_places;
+pub use quantized::{
+    Makeable, quantized_path, quantized_size, requantizes, types_that_can_be_made,
+};
 pub use scan::{Progress, Scan, scan};
 pub use shape::LlamaShape;
 pub use synthetic::{Synthetic, is_synthetic};

@@ -36,6 +36,44 @@ pub fn without_quantization(name: &str) -> String {
     }
 }
 
+/// The quantization that `name` has in it, as it is written there: `q4_k_m` of
+/// `gemma-3-270m-q4_k_m`; the last where there are several.
+pub fn quantization_of(name: &str) -> Option<&str> {
+    label(name).map(|place| &name[place])
+}
+
+/// `name` with its quantization replaced by `label`, or with `label` appended where it has none.
+///
+/// A name written small keeps to that.
+pub(crate) fn with_quantization(name: &str, new: &str) -> String {
+    match label(name) {
+        Some(place) => {
+            let small = !name[place.clone()].contains(|c: char| c.is_ascii_uppercase());
+            let new = match small {
+                true => new.to_ascii_lowercase(),
+                false => new.to_owned(),
+            };
+            format!("{}{new}{}", &name[..place.start], &name[place.end..])
+        }
+        None => format!("{name}-{new}"),
+    }
+}
+
+/// Where the last quantization stands in a name.
+fn label(name: &str) -> Option<std::ops::Range<usize>> {
+    let words = words(name);
+    let mut found = None;
+    let mut at = 0;
+    while at < words.len() {
+        let length = quantization(&words[at..]);
+        if length > 0 {
+            found = Some(words[at].start..words[at + length - 1].end());
+        }
+        at += length.max(1);
+    }
+    found
+}
+
 /// What of a name decides whether two files are the same model: letters and digits, small.
 pub(crate) fn key(name: &str) -> String {
     without_quantization(name)
@@ -184,6 +222,25 @@ mod tests {
             key("Smollm2 135M Instruct")
         );
         assert_ne!(key("Qwen3-8B"), key("Qwen3-8B-Base"));
+    }
+
+    #[test]
+    fn a_quantization_is_replaced_where_it_stands_and_appended_where_there_is_none() {
+        for (name, new, made) in [
+            (
+                "SmolLM2-135M-Instruct.Q4_1",
+                "Q8_0",
+                "SmolLM2-135M-Instruct.Q8_0",
+            ),
+            ("gemma-3-270m-q4_k_m", "Q6_K", "gemma-3-270m-q6_k"),
+            ("Qwen3-8B-BF16-GGUF", "Q4_K_M", "Qwen3-8B-Q4_K_M-GGUF"),
+            ("Qwen3-8B", "Q4_K_M", "Qwen3-8B-Q4_K_M"),
+            ("模型", "F16", "模型-F16"),
+        ] {
+            assert_eq!(with_quantization(name, new), made);
+        }
+        assert_eq!(quantization_of("a-UD-IQ2_XXS-b"), Some("UD-IQ2_XXS"));
+        assert_eq!(quantization_of("Qwen3-8B"), None);
     }
 
     #[test]

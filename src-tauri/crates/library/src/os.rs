@@ -14,3 +14,20 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
 pub(crate) fn sync_folder(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
+
+/// Whether this process may make files in `folder`.
+#[cfg(unix)]
+pub(crate) fn is_writable(folder: &Path) -> bool {
+    // A bare file name has an empty folder.
+    let folder = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+/// Whether this process may make files in `folder`, as far as its attributes say.
+#[cfg(not(unix))]
+pub(crate) fn is_writable(folder: &Path) -> bool {
+    std::fs::metadata(folder).is_ok_and(|facts| facts.is_dir() && !facts.permissions().readonly())
+}

@@ -2,7 +2,8 @@
 
 use twospeed_gguf::{Field, TensorType};
 
-use crate::mixture::{Matrix, Mixture};
+use crate::file_type::FileType;
+use crate::mixture::{self, Facts, Source};
 use crate::synthetic::{SYNTHETIC, Synthetic, Tensor};
 use crate::vocabulary::{self, Vocabulary};
 
@@ -34,17 +35,44 @@ impl LlamaShape {
         self.width / self.heads
     }
 
-    /// Its tensors in the order of llama.cpp's quantizer, typed by `mixture`.
-    pub fn tensors(&self, mixture: Mixture) -> Vec<Tensor> {
+    /// Its tensors in the order of llama.cpp's quantizer, typed as it would make `file_type`.
+    pub fn tensors(&self, file_type: FileType) -> Vec<Tensor> {
+        let mut tensors = self.plain_tensors();
+        let sources: Vec<_> = tensors
+            .iter()
+            .map(|tensor| Source {
+                name: &tensor.name,
+                dimensions: &tensor.dimensions,
+                tensor_type: tensor.tensor_type,
+            })
+            .collect();
+        let facts = Facts {
+            architecture: "llama".to_owned(),
+            layers: self.layers.into(),
+            experts: 0,
+            heads_per_kv: u64::from(self.heads / self.kv_heads.max(1)),
+            is_70b: false,
+        };
+        // Where a shape does not fit, it stays half precision.
+        if let Some(types) = mixture::types(&facts, &sources, file_type) {
+            for (tensor, tensor_type) in tensors.iter_mut().zip(types) {
+                tensor.tensor_type = tensor_type;
+            }
+        }
+        tensors
+    }
+
+    /// Its tensors in half precision.
+    fn plain_tensors(&self) -> Vec<Tensor> {
         let (width, kv, inner) = (
             self.width,
             self.kv_heads * self.head_width(),
             self.feed_forward,
         );
-        let matrix = |name: &str, role, layer, inputs: u32, outputs: u32| Tensor {
+        let matrix = |name: &str, inputs: u32, outputs: u32| Tensor {
             name: name.to_owned(),
             dimensions: vec![inputs.into(), outputs.into()],
-            tensor_type: mixture.matrix(role, layer, self.layers),
+            tensor_type: TensorType::F16,
         };
         let norm = |name: &str| Tensor {
             name: name.to_owned(),
@@ -52,37 +80,23 @@ impl LlamaShape {
             tensor_type: TensorType::F32,
         };
         let mut tensors = vec![
-            matrix(
-                "output.weight",
-                Matrix::Output,
-                None,
-                width,
-                self.vocabulary,
-            ),
+            matrix("output.weight", width, self.vocabulary),
             norm("output_norm.weight"),
-            matrix(
-                "token_embd.weight",
-                Matrix::Embedding,
-                None,
-                width,
-                self.vocabulary,
-            ),
+            matrix("token_embd.weight", width, self.vocabulary),
         ];
         for layer in 0..self.layers {
             let within = |part: &str| format!("blk.{layer}.{part}.weight");
-            let matrix = |part, role, inputs, outputs| {
-                matrix(&within(part), role, Some(layer), inputs, outputs)
-            };
+            let matrix = |part, inputs, outputs| matrix(&within(part), inputs, outputs);
             tensors.extend([
-                matrix("attn_k", Matrix::Other, width, kv),
+                matrix("attn_k", width, kv),
                 norm(&within("attn_norm")),
-                matrix("attn_output", Matrix::Other, width, width),
-                matrix("attn_q", Matrix::Other, width, width),
-                matrix("attn_v", Matrix::Value, width, kv),
-                matrix("ffn_down", Matrix::Down, inner, width),
-                matrix("ffn_gate", Matrix::Other, width, inner),
+                matrix("attn_output", width, width),
+                matrix("attn_q", width, width),
+                matrix("attn_v", width, kv),
+                matrix("ffn_down", inner, width),
+                matrix("ffn_gate", width, inner),
                 norm(&within("ffn_norm")),
-                matrix("ffn_up", Matrix::Other, width, inner),
+                matrix("ffn_up", width, inner),
             ]);
         }
         tensors
@@ -90,7 +104,7 @@ impl LlamaShape {
 
     /// Elements of all its tensors.
     pub fn parameters(&self) -> u64 {
-        self.tensors(Mixture::F16)
+        self.plain_tensors()
             .iter()
             .map(|tensor| tensor.dimensions.iter().product::<u64>())
             .sum()
@@ -100,7 +114,7 @@ impl LlamaShape {
     ///
     /// # Panics
     /// Where the vocabulary has a size that [`Vocabulary::of_syllables`] does not make.
-    pub fn model(&self, name: &str, mixture: Mixture, seed: u64) -> Synthetic {
+    pub fn model(&self, name: &str, file_type: FileType, seed: u64) -> Synthetic {
         let vocabulary = Vocabulary::of_syllables(self.vocabulary as usize);
         let fields: [(&str, Field); 27] = [
             ("general.architecture", "llama".into()),
@@ -110,7 +124,7 @@ impl LlamaShape {
                 "general.size_label",
                 size_label(self.parameters()).as_str().into(),
             ),
-            ("general.file_type", mixture.file_type().into()),
+            ("general.file_type", file_type.id().into()),
             // The layout of quantized blocks; 2 since May 2023.
             ("general.quantization_version", 2u32.into()),
             (SYNTHETIC, true.into()),
@@ -143,7 +157,7 @@ impl LlamaShape {
         ];
         Synthetic {
             fields: fields.map(|(key, field)| (key.to_owned(), field)).into(),
-            tensors: self.tensors(mixture),
+            tensors: self.tensors(file_type),
             seed,
             silent_tokens: vocabulary::SPECIAL as u64,
         }

@@ -182,7 +182,7 @@ mod tests {
     use twospeed_gguf::read_from;
 
     use super::*;
-    use crate::{LlamaShape, Mixture};
+    use crate::{FileType, LlamaShape};
 
     const SMALL: LlamaShape = LlamaShape {
         width: 256,
@@ -197,7 +197,7 @@ mod tests {
     fn small(seed: u64) -> Synthetic {
         Synthetic {
             fields: vec![("general.architecture".into(), "llama".into())],
-            tensors: SMALL.tensors(Mixture::Q4KM),
+            tensors: SMALL.tensors(FileType::Q4_K_M),
             seed,
             silent_tokens: 3,
         }

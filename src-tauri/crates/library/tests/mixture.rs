@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use twospeed_library::{Mixture, builtin};
+use twospeed_library::{FileType, builtin};
 
 const TABLE: &str = include_str!("data/llama-quantize-150m.csv");
 
@@ -17,10 +17,10 @@ fn every_tensor_has_the_type_that_llama_quantize_gives_it() {
     let heads = lines.next().unwrap();
     let rows: Vec<_> = lines.collect();
     for (column, mixture) in [
-        (2, Mixture::Q4KM),
-        (3, Mixture::Q5KM),
-        (4, Mixture::Q6K),
-        (5, Mixture::Q8_0),
+        (2, FileType::Q4_K_M),
+        (3, FileType::Q5_K_M),
+        (4, FileType::Q6_K),
+        (5, FileType::Q8_0),
     ] {
         assert_eq!(heads[column], mixture.name());
         let tensors = builtin::SHAPE.tensors(mixture);
@@ -44,7 +44,7 @@ fn every_tensor_has_the_type_that_llama_quantize_gives_it() {
 fn of_four_bits_the_important_layers_have_six() {
     // Of 16 layers the first two and the last two, and every third between them.
     let more = [0, 1, 4, 7, 10, 13, 14, 15];
-    for tensor in builtin::SHAPE.tensors(Mixture::Q4KM) {
+    for tensor in builtin::SHAPE.tensors(FileType::Q4_K_M) {
         let Some(layer) = tensor.name.strip_prefix("blk.") else {
             continue;
         };

@@ -26,6 +26,7 @@ mod model_params;
 mod os;
 mod pieces;
 mod placement;
+mod quantize;
 mod random;
 mod sampler;
 mod serve;

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::ffi::{CStr, c_char, c_void};
 use std::io::Write;
+use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard};
 
 use llama_cpp_sys_2::{
@@ -40,6 +41,7 @@ struct Log {
     open: Option<Line>,
     tail: VecDeque<Line>,
     capture: Option<Vec<Line>>,
+    listener: Option<Sender<String>>,
     hush: bool,
 }
 
@@ -47,6 +49,7 @@ static LOG: Mutex<Log> = Mutex::new(Log {
     open: None,
     tail: VecDeque::new(),
     capture: None,
+    listener: None,
     hush: false,
 });
 
@@ -95,6 +98,10 @@ impl Log {
             // Nothing can be done about a parent that does not read.
             let _ = writeln!(std::io::stderr(), "{}", line.text);
         }
+        if let Some(listener) = &self.listener {
+            // Who listens no more needs no line.
+            let _ = listener.send(line.text.clone());
+        }
         if let Some(capture) = &mut self.capture {
             capture.push(line.clone());
         }
@@ -132,6 +139,14 @@ pub fn capture<T>(work: impl FnOnce() -> T) -> (T, Vec<Line>) {
     let lines = log.capture.take().unwrap_or_default();
     drop(log);
     (result, lines)
+}
+
+/// [`capture`], whose lines `listener` hears as they come.
+pub fn capture_aloud<T>(listener: Sender<String>, work: impl FnOnce() -> T) -> (T, Vec<Line>) {
+    log().listener = Some(listener);
+    let done = capture(work);
+    log().listener = None;
+    done
 }
 
 /// Keeps standard error still until [`release`]; errors are still told.
@@ -185,6 +200,7 @@ mod tests {
             open: None,
             tail: VecDeque::new(),
             capture: Some(Vec::new()),
+            listener: None,
             hush: true,
         };
         for (level, text) in pieces {

@@ -17,7 +17,9 @@ use crate::placement::{Told, placement};
 use crate::served::Served;
 use crate::threads::ThreadPool;
 use crate::wire::{self, Message, Wire};
-use crate::{anchor, bandwidth, breakdown, foresee, generate, load, log, measure, os, settings};
+use crate::{
+    anchor, bandwidth, breakdown, foresee, generate, load, log, measure, os, quantize, settings,
+};
 
 /// What the worker has, between requests.
 pub struct Worker {
@@ -103,6 +105,7 @@ impl Worker {
             Request::Generate(prompt) => generate::generate(self, &prompt, number),
             Request::ReadBandwidth(probe) => bandwidth::read_bandwidth(&probe, number),
             Request::Anchor(anchor) => anchor::anchor(&anchor),
+            Request::Quantize(asked) => quantize::quantize(self, &asked),
             Request::Go | Request::Enough | Request::Cancel => {
                 unreachable!("BUG: the reading thread hands these on as messages of their own")
             }

@@ -67,12 +67,17 @@ impl Wire {
 
     /// Says how far loading is, at most ten times a second; the first and the whole always.
     pub fn say_progress(&mut self, fraction: f32) {
+        self.say_at_times(&Event::LoadProgress { fraction }, fraction >= 1.0);
+    }
+
+    /// Says how far something is, at most ten times a second; the first and the last always.
+    pub fn say_at_times(&mut self, progress: &Event, is_last: bool) {
         let due = self
             .last_progress
             .is_none_or(|last| last.elapsed() >= Duration::from_millis(100));
-        if due || fraction >= 1.0 {
-            self.last_progress = (fraction < 1.0).then(Instant::now);
-            self.say(&Event::LoadProgress { fraction });
+        if due || is_last {
+            self.last_progress = (!is_last).then(Instant::now);
+            self.say(progress);
         }
     }
 

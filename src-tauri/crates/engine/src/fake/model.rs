@@ -8,7 +8,7 @@ use super::script::Script;
 use crate::protocol::{
     Ability, BandwidthReading, Buffer, BufferUse, Device, DeviceKind, EngineBuild, Event, Failure,
     FailureCode, Generate, Generated, Hello, Load, Loaded, Measure, PROTOCOL, PageCache, Phase,
-    Placement, Request, Sample, Stop, Token, Variant,
+    Placement, Quantized, Request, Sample, Stop, Token, Variant,
 };
 use crate::settings::{FlashAttention, TestSpec};
 
@@ -152,6 +152,17 @@ impl Memory {
                 let ns = 300_000_000;
                 // As the worker's own: a third of a second that nothing interrupts.
                 Script::new().busy(takes(ns)).say(Event::Anchor { ns })
+            }
+            // A script computes nothing, so no file comes of it.
+            (Request::Quantize(_), _) => {
+                let said = |done| Event::QuantizeProgress { done, tensors: 4 };
+                let step = |script: Script, done| script.wait(takes(100_000_000)).say(said(done));
+                (0..4)
+                    .fold(Script::new(), step)
+                    .say(Event::Quantized(Quantized {
+                        ns: 400_000_000,
+                        fallbacks: None,
+                    }))
             }
             (Request::Measure(_) | Request::Generate(_), None) => fail(
                 FailureCode::NothingLoaded,
