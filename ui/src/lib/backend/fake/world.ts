@@ -1,0 +1,26 @@
+import type { FigureView, ModelsView, ResultsView, RunEvent, RunPage, Start } from "../bindings";
+
+/** What the scripted program knows. Its handlers change it as the person acts. */
+export interface World {
+  /** Milliseconds before any answer. */
+  delay: number;
+  /** Everything that takes time takes so many times as long; 0 = at once. */
+  pace: number;
+  start: Start;
+  models: ModelsView;
+  results: ResultsView;
+  pages: Record<string, RunPage>;
+  /** A figure to show instead of the one that is made up from the results. */
+  figure: FigureView | null;
+  /** Runs fail in this way. */
+  failing: "nothing" | "worker killed" | "start refused";
+  /** The run that goes on or went on last. */
+  run: RunEvent[];
+  /** What the pickers give. */
+  picked: string | null;
+}
+
+/** A command that never answers. */
+export function never<T>(): Promise<T> {
+  return new Promise(() => undefined);
+}

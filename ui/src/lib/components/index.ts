@@ -1,0 +1,10 @@
+export { default as Button } from "./Button.svelte";
+export { default as Checkbox } from "./Checkbox.svelte";
+export { default as Chip } from "./Chip.svelte";
+export { default as Dialog } from "./Dialog.svelte";
+export { default as Field } from "./Field.svelte";
+export { default as Menu } from "./Menu.svelte";
+export { default as ProblemBox } from "./ProblemBox.svelte";
+export { default as Segmented } from "./Segmented.svelte";
+export { default as Sentence } from "./Sentence.svelte";
+export { default as Toggle } from "./Toggle.svelte";

@@ -1,0 +1,75 @@
+import { SvelteSet } from "svelte/reactivity";
+import { toProblem, type Backend } from "$lib/backend/backend";
+import type { ModelGroup, ModelRow, ModelsView, Problem } from "$lib/backend/bindings";
+
+/** The list of models, and which of them are selected. */
+export class ModelsState {
+  /** `null` = not asked or not answered yet. */
+  view = $state.raw<ModelsView | null>(null);
+  problem = $state<Problem | null>(null);
+  /** Ids of rows, in the order in which they were selected. */
+  readonly selected = new SvelteSet<string>();
+
+  #backend: Backend;
+  #asking: Promise<void> | null = null;
+  #again = false;
+
+  constructor(backend: Backend) {
+    this.#backend = backend;
+  }
+
+  /** Asks for the list. While an answer is awaited, any number of wishes become one more question. */
+  refresh(): Promise<void> {
+    if (this.#asking) {
+      this.#again = true;
+      return this.#asking;
+    }
+    this.#asking = this.#ask().finally(() => {
+      this.#asking = null;
+    });
+    return this.#asking;
+  }
+
+  async #ask(): Promise<void> {
+    do {
+      this.#again = false;
+      try {
+        this.view = await this.#backend.call("models", {});
+        this.problem = null;
+        this.#forget();
+      } catch (thrown) {
+        this.problem = toProblem(thrown);
+      }
+      // `refresh` sets it while the answer is awaited.
+    } while (this.#again as boolean);
+  }
+
+  /** Rows that are gone are not selected any more. */
+  #forget(): void {
+    for (const id of this.selected) if (!this.row(id)) this.selected.delete(id);
+  }
+
+  /** A row by its id. */
+  row(id: string): { group: ModelGroup; row: ModelRow } | undefined {
+    for (const group of this.view?.groups ?? []) {
+      const row = group.rows.find((each) => each.id === id);
+      if (row) return { group, row };
+    }
+    return undefined;
+  }
+
+  /** Selects a row, or no longer. */
+  toggle(id: string): void {
+    if (!this.selected.delete(id)) this.selected.add(id);
+  }
+
+  /** Selects these rows besides those that are. */
+  choose(ids: string[]): void {
+    for (const id of ids) this.selected.add(id);
+  }
+
+  /** Rows that are selected, in that order. */
+  get chosen(): { group: ModelGroup; row: ModelRow }[] {
+    return [...this.selected].flatMap((id) => this.row(id) ?? []);
+  }
+}

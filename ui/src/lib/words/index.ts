@@ -1,0 +1,3 @@
+export * from "./measuring";
+export * from "./models";
+export * from "./warnings";

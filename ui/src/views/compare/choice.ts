@@ -1,0 +1,52 @@
+// Which results are shown where nobody has chosen yet.
+
+import type { ResultGroup, ResultRow, ResultsView } from "../../lib/backend/bindings";
+
+/**
+ * The newest of each quantization of the model that was measured last, under the settings of its
+ * newest result: a result of other settings is taken only where a quantization has no other.
+ * Results of other machines are taken only where there are no results of this one.
+ */
+export function automatic(view: ResultsView): string[] {
+  const groups = view.groups.filter((group) => group.rows.some(hasSpeed));
+  const own = groups.find((group) => group.rows.some((row) => hasSpeed(row) && isOwn(row)));
+  if (own) return newestOfEach(own.rows.filter(isOwn));
+  return groups[0] ? newestOfEach(groups[0].rows) : [];
+}
+
+function newestOfEach(rows: ResultRow[]): string[] {
+  const measured = rows.filter(hasSpeed);
+  const usual = measured[0]?.differs;
+  const quantizations = [...new Set(measured.map((row) => row.quantization))];
+  return quantizations.flatMap((quantization) => {
+    const ofIt = measured.filter((row) => row.quantization === quantization);
+    const row = ofIt.find((row) => row.differs === usual) ?? ofIt[0];
+    return row ? [row.id] : [];
+  });
+}
+
+const hasSpeed = (row: ResultRow) => row.prefill !== null || row.decode !== null;
+const isOwn = (row: ResultRow) => row.elsewhere === null;
+
+/** All results in the order of the list. */
+export function allRows(view: ResultsView): ResultRow[] {
+  return view.groups.flatMap((group) => group.rows);
+}
+
+/** The chosen ones that are still there, in the order of the list. */
+export function stillThere(chosen: Iterable<string>, view: ResultsView): string[] {
+  const wanted = new Set(chosen);
+  return allRows(view)
+    .map((row) => row.id)
+    .filter((id) => wanted.has(id));
+}
+
+/** What a result is called where its model is not in sight. */
+export function nameOf(group: ResultGroup, row: ResultRow): string {
+  return `${group.name} ${labelOf(row)}`;
+}
+
+/** What a result is called under the name of its model. */
+export function labelOf(row: ResultRow): string {
+  return row.differs === "" ? row.quantization : `${row.quantization}, ${row.differs}`;
+}
