@@ -14,6 +14,7 @@ mod columns;
 mod edit;
 mod error;
 pub mod export;
+mod folder;
 mod history;
 mod import;
 pub mod llama_bench;

@@ -9,7 +9,10 @@ pub(crate) const APPLICATION_ID: i64 = 0x3273_7064;
 
 /// What leads from each version to the next, in order; `user_version` counts those applied.
 /// A migration that was released is never changed.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_runs.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_runs.sql"),
+    include_str!("../migrations/0002_folders.sql"),
+];
 
 /// The newest version known here.
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
@@ -63,4 +66,36 @@ pub(crate) async fn migrate(connection: &mut SqliteConnection) -> Result<(), Fau
     .await?;
     transaction.commit().await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_history_of_the_first_version_is_brought_up_to_date_with_what_it_holds() {
+        let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+        sqlx::raw_sql(MIGRATIONS[0])
+            .execute(&mut connection)
+            .await
+            .unwrap();
+        sqlx::raw_sql(AssertSqlSafe(format!(
+            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 1;
+             INSERT INTO machine (id, cpu) VALUES ('m', 'c');"
+        )))
+        .execute(&mut connection)
+        .await
+        .unwrap();
+        migrate(&mut connection).await.unwrap();
+        assert_eq!(
+            identity(&mut connection).await.unwrap(),
+            Identity::Ours(VERSION)
+        );
+        let kept: (i64, i64) =
+            sqlx::query_as("SELECT (SELECT count(*) FROM machine), (SELECT count(*) FROM folder)")
+                .fetch_one(&mut connection)
+                .await
+                .unwrap();
+        assert_eq!(kept, (1, 0));
+    }
 }

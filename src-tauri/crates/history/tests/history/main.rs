@@ -3,6 +3,7 @@
 
 mod edit;
 mod exchange;
+mod folders;
 mod kill;
 mod open;
 mod queries;
