@@ -9,6 +9,7 @@ mod context;
 mod failure;
 mod flags;
 mod interrupt;
+mod progress;
 mod say;
 mod table;
 mod usage;
@@ -20,7 +21,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 pub use failure::Failure;
 use say::say;
@@ -66,6 +67,10 @@ enum Command {
     Calibrate(commands::calibrate::CalibrateArgs),
     /// Answer one prompt, each part timed
     Generate(commands::generate::GenerateArgs),
+    /// Make a smaller quantization of a model file
+    Quantize(commands::quantize::QuantizeArgs),
+    /// Fetch a model from Hugging Face
+    Download(commands::download::DownloadArgs),
     /// The process that runs the engine: started by Twospeed itself
     #[command(hide = true)]
     Worker {
@@ -73,6 +78,11 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+}
+
+/// The whole command line, for what describes it: the manual pages.
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Runs the command line with `arguments` (the program's name first).
@@ -132,6 +142,8 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Chart(args) => commands::chart::run(&context, &args),
         Command::Calibrate(args) => commands::calibrate::run(&context, &args),
         Command::Generate(args) => commands::generate::run(&context, &args),
+        Command::Quantize(args) => commands::quantize::run(&context, &args),
+        Command::Download(args) => commands::download::run(&context, &args),
         Command::Worker { .. } => unreachable!("BUG: the worker was started before"),
     }
 }

@@ -6,14 +6,20 @@
 //! them in its own way.
 
 mod data_folder;
+mod download;
 mod problem;
+mod quantize;
 mod read_speed;
 mod run;
 mod speeds;
 mod subject;
 
 pub use data_folder::{DataFolder, NoHome};
+pub use download::{download, measuring_now};
 pub use problem::Problem;
+pub use quantize::{
+    QuantizePlan, QuantizeProgress, QuantizeRequest, QuantizedFile, plan_quantize, quantize,
+};
 pub use read_speed::{ReadSpeed, all_sizes, measure_read_speed, missing_sizes};
 pub use run::{RunRequest, Unsaved, hold_lease, lease_place, run, waiting_sentence};
 pub use speeds::{SpeedsOptions, speeds};

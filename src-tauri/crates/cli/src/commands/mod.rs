@@ -2,12 +2,14 @@
 
 pub mod calibrate;
 pub mod chart;
+pub mod download;
 pub mod estimate;
 pub mod export;
 pub mod generate;
 pub mod import;
 pub mod inspect;
 pub mod models;
+pub mod quantize;
 pub mod runs;
 
 use std::path::Path;
