@@ -1,0 +1,26 @@
+//! Linux: GTK's settings, the desktop's portal.
+
+mod theme;
+
+use gtk::prelude::GtkWindowExt;
+use tauri::WebviewWindow;
+
+pub use theme::{system_theme, use_theme, watch_system_theme};
+
+/// The desktop's permission for this start to come to the front, if it gave one.
+pub fn activation() -> Option<String> {
+    ["XDG_ACTIVATION_TOKEN", "DESKTOP_STARTUP_ID"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok())
+        .filter(|token| !token.is_empty())
+}
+
+/// Brings the window to the front. Wayland's desktops allow it only with a token of the start that asks for it.
+pub fn raise(window: &WebviewWindow, activation: Option<&str>) {
+    let _ = window.unminimize();
+    let _ = window.show();
+    if let (Some(token), Ok(gtk_window)) = (activation, window.gtk_window()) {
+        gtk_window.set_startup_id(token);
+    }
+    let _ = window.set_focus();
+}

@@ -1,0 +1,11 @@
+//! What differs by operating system.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod other;
+
+#[cfg(target_os = "linux")]
+pub use linux::{activation, raise, system_theme, use_theme, watch_system_theme};
+#[cfg(not(target_os = "linux"))]
+pub use other::{activation, raise, system_theme, use_theme, watch_system_theme};
