@@ -299,7 +299,7 @@ export function resultsOf(events: readonly RunEvent[], plan: PlanView): string[]
       }
     }
   }
-  return [...models].map((model) => `result-${model}`);
+  return [...models].map((model) => `result of ${model}`);
 }
 
 /** Every event of a run, from its start to its end. */
@@ -317,9 +317,9 @@ export function scriptOf(
       sentence:
         "Another measurement has this machine: twospeed bench (process 4711), since 12 s. This one begins when it has ended.",
     });
-    run.then(6, { step: "started", run: "run-1" });
+    run.then(6, { step: "started", run: "run 1" });
   } else {
-    run.then(0.05, { step: "started", run: "run-1" });
+    run.then(0.05, { step: "started", run: "run 1" });
   }
   if (script === "no engine") {
     return withoutEngine(run, plan);

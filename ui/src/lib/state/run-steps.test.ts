@@ -73,7 +73,7 @@ describe("a run", () => {
     expect(state.tests.map(({ status }) => status)).toEqual(["done", "done", "done", "done"]);
     expect(state.ended).toEqual({
       end: { end: "complete" },
-      results: ["result-a", "result-b"],
+      results: ["result of a", "result of b"],
     });
     expect(state.leftS).toBe(0);
   });

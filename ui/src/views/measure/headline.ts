@@ -50,9 +50,7 @@ export function planLine(plan: PlanView): string {
 
 /** What is read out when a test has ended. */
 export function announcement(run: Run): string {
-  const over = run.tests.filter(({ status }) =>
-    ["done", "failed", "cancelled"].includes(status),
-  );
+  const over = run.tests.filter(({ status }) => ["done", "failed", "cancelled"].includes(status));
   const last = over.at(-1);
   if (!last) return "";
   const { name, quantization } = last.planned;

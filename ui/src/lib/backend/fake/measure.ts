@@ -1,102 +1,97 @@
-import type { ModelRow, PlannedRow, PlanRequest, PlanView, RunStep } from "../bindings";
+import type { PlanRequest, PlanView, Problem, ResultRow, Speed } from "../bindings";
 import type { Fake, Handlers } from "../fake";
+import { planOf, plannable, scriptOf, ScriptedRun, type Plannable } from "../fake-runs";
+
+/** Every row of Models as a plan asks for it. */
+function plannables(fake: Fake): Plannable[] {
+  return fake.world.models.groups.flatMap((group) =>
+    group.rows.map((row) => {
+      const made = plannable(row.id, group.name, row.quantization);
+      return {
+        ...made,
+        prefill: row.prefill?.mean ?? made.prefill,
+        decode: row.decode?.mean ?? (row.decode_ceiling ?? made.ceiling ?? 100) * 0.8,
+        ceiling: row.decode_ceiling,
+        hindrance: row.hindrance,
+        known: row.prefill !== null && row.decode !== null,
+      };
+    }),
+  );
+}
 
 /** The tests of a request, in order. */
 export function plan(fake: Fake, request: PlanRequest): PlanView {
-  const { tests } = request;
-  const own = tests.preset === "own";
-  const repetitions = own ? tests.repetitions : tests.preset === "quick" ? 3 : 5;
-  const prompt = own ? tests.prompt : [512];
-  const generate = own ? tests.generate : [128];
-  const depths = own && tests.depth.length > 0 ? tests.depth : [0];
-  const rows: PlannedRow[] = [];
-  const view: PlanView = {
-    rows,
-    repetitions,
-    threads: request.threads ?? fake.world.start.settings.default_threads,
-    seconds: null,
-    hindrances: [],
-  };
-  for (const id of request.models) {
-    const group = fake.world.models.groups.find((each) => each.rows.some((row) => row.id === id));
-    const row: ModelRow | undefined = group?.rows.find((each) => each.id === id);
-    if (!group || !row) continue;
-    if (row.hindrance !== null) {
-      const name = `${group.name} ${row.quantization}`;
-      view.hindrances.push({ model: id, name, sentence: row.hindrance });
-      continue;
-    }
-    const test = (phase: "prefill" | "decode", tokens: number, depth: number): void => {
-      const speed = phase === "prefill" ? row.prefill : row.decode;
-      rows.push({
-        position: rows.length,
-        model: id,
-        name: group.name,
-        quantization: row.quantization,
-        phase,
-        tokens,
-        depth,
-        seconds: speed ? ((repetitions + 1) * tokens) / speed.mean : null,
-        ceiling: phase === "decode" ? row.decode_ceiling : null,
-      });
-    };
-    for (const depth of depths) {
-      for (const tokens of prompt) test("prefill", tokens, depth);
-      for (const tokens of generate) test("decode", tokens, depth);
-    }
-  }
-  const known = rows.map((row) => row.seconds);
-  view.seconds = known.every((seconds) => seconds !== null)
-    ? known.reduce((sum, seconds) => sum + seconds, 0)
-    : null;
-  return view;
+  const { threads, default_threads } = fake.world.start.settings;
+  return planOf(request, plannables(fake), threads ?? default_threads);
 }
 
-const listeners = new WeakMap<Fake, Set<() => void>>();
+const runs = new WeakMap<Fake, ScriptedRun>();
 
-function say(fake: Fake, step: RunStep): void {
-  const at_s = fake.world.run.length * 0.5;
-  fake.world.run.push({ at_s, left_s: null, step });
-  for (const wake of listeners.get(fake) ?? []) wake();
-}
-
-async function play(fake: Fake, view: PlanView): Promise<void> {
-  say(fake, { step: "started", run: "run new" });
-  say(fake, { step: "engine", variant: "zen4", build: 11434, devices: ["CPU"] });
-  const results: string[] = [];
-  for (const { position, tokens } of view.rows) {
-    say(fake, { step: "test_started", position, test: `test ${position}` });
-    say(fake, { step: "doing", position, what: { doing: "loading", fraction: 0.5 } });
-    await fake.wait(300);
-    say(fake, { step: "doing", position, what: { doing: "warmup" } });
-    await fake.wait(500);
-    const speed = tokens > 200 ? 612 - 40 * position : 107 - 8 * position;
-    for (let number = 1; number <= view.repetitions; number += 1) {
-      say(fake, { step: "doing", position, what: { doing: "timing", number, ticket: number } });
-      await fake.wait(700);
-      const tokens_per_second = speed * (1 + 0.02 * (number - 2));
-      const seconds = tokens / tokens_per_second;
-      say(fake, { step: "sample", position, number, tokens_per_second, seconds });
-    }
-    say(fake, {
-      step: "test_ended",
-      position,
-      end: { end: "done" },
-      mean: speed,
-      deviation: view.repetitions > 1 ? speed * 0.02 : null,
-      seconds: 4,
-      warnings: [],
-      machine: {
-        swap_bytes: 0,
-        clock_hz: 2.1e9,
-        temperature_c: null,
-        other_load_cores: 0.03,
-        steal: null,
+function start(fake: Fake, request: PlanRequest): void {
+  const view = plan(fake, request);
+  const run = new ScriptedRun(
+    view,
+    scriptOf(view, fake.world.script, plannables(fake), "2026-11-30T14:28:10Z"),
+    {
+      pace: fake.pace,
+      hold: fake.world.hold ?? undefined,
+      ended: (results) => {
+        keep(fake, view, results);
+        fake.tell({ event: "results_changed" });
       },
-    });
+    },
+  );
+  fake.world.run = [];
+  void run.follow((event) => {
+    fake.world.run.push(event);
+  });
+  runs.set(fake, run);
+}
+
+/** The results of a run that ended take the place of those that were there. */
+function keep(fake: Fake, view: PlanView, results: string[]): void {
+  const { groups } = fake.world.results;
+  for (const id of results) {
+    const row = view.rows.find((planned) => `result of ${planned.model}` === id);
+    if (!row) continue;
+    const result: ResultRow = {
+      id,
+      run: "run 1",
+      quantization: row.quantization,
+      differs: "",
+      at: "2026-11-30T14:32:55Z",
+      elsewhere: null,
+      prefill: made(fake, view, row.model, "prefill"),
+      decode: made(fake, view, row.model, "decode"),
+      warnings: [],
+      noted: false,
+    };
+    const group = groups.find(({ name }) => name === row.name);
+    if (group) group.rows = [result, ...group.rows.filter((other) => other.id !== id)];
+    else groups.unshift({ name: row.name, rows: [result] });
   }
-  say(fake, { step: "ended", end: { end: "complete" }, results });
-  fake.tell({ event: "results_changed" });
+}
+
+function made(
+  fake: Fake,
+  view: PlanView,
+  model: string,
+  phase: "prefill" | "decode",
+): Speed | null {
+  const row = view.rows.find((planned) => planned.model === model && planned.phase === phase);
+  const samples = fake.world.run.flatMap(({ step }) =>
+    step.step === "sample" && step.position === row?.position ? [step.tokens_per_second] : [],
+  );
+  if (!row || samples.length === 0) return null;
+  const mean = samples.reduce((sum, value) => sum + value, 0) / samples.length;
+  return {
+    mean,
+    deviation: samples.length < 2 ? null : mean * 0.02,
+    samples,
+    tokens: row.tokens,
+    depth: row.depth,
+    at: "2026-11-30T14:32:55Z",
+  };
 }
 
 export const measure: Handlers<
@@ -104,36 +99,31 @@ export const measure: Handlers<
 > = {
   plan: ({ request }, fake) => plan(fake, request),
   start_run: ({ request }, fake) => {
-    fake.world.run = [];
-    const view = plan(fake, request);
-    say(fake, { step: "asked", plan: view, at: "2026-11-30T14:28:10Z" });
-    void play(fake, view);
-    return null;
-  },
-  follow_run: (_, fake, tell) =>
-    new Promise((resolve) => {
-      let next = 0;
-      const wakers = listeners.get(fake) ?? new Set<() => void>();
-      listeners.set(fake, wakers);
-      const wake = (): void => {
-        for (; next < fake.world.run.length; next += 1) {
-          const event = fake.world.run[next];
-          if (!event) return;
-          tell(structuredClone(event));
-          if (event.step.step === "ended") {
-            wakers.delete(wake);
-            resolve(null);
-          }
-        }
+    if (runs.get(fake)?.going) {
+      const busy: Problem = {
+        code: "busy",
+        message: "A run goes on in this window. Wait for its end or cancel it.",
+        details: null,
       };
-      wakers.add(wake);
-      wake();
-    }),
-  stop_run: (_, fake) => {
-    say(fake, { step: "ended", end: { end: "stopped" }, results: [] });
+      throw busy;
+    }
+    start(fake, request);
     return null;
   },
-  painted: () => null,
+  follow_run: async (_, fake, tell) => {
+    await runs.get(fake)?.follow((event) => {
+      tell(structuredClone(event));
+    });
+    return null;
+  },
+  stop_run: ({ how }, fake) => {
+    runs.get(fake)?.stop(how);
+    return null;
+  },
+  painted: ({ ticket }, fake) => {
+    runs.get(fake)?.painted(ticket);
+    return null;
+  },
   calibrate: async (_, fake) => {
     await fake.wait(1500);
     const machine = fake.world.start.machine;

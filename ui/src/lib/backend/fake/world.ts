@@ -1,4 +1,5 @@
 import type { FigureView, ModelsView, ResultsView, RunEvent, RunPage, Start } from "../bindings";
+import type { RunScript } from "../fake-runs";
 
 /** What the scripted program knows. Its handlers change it as the person acts. */
 export interface World {
@@ -12,8 +13,10 @@ export interface World {
   pages: Record<string, RunPage>;
   /** A figure to show instead of the one that is made up from the results. */
   figure: FigureView | null;
-  /** Runs fail in this way. */
-  failing: "nothing" | "worker killed" | "start refused";
+  /** What happens in a run. */
+  script: RunScript;
+  /** Events after which a run holds for ever, to look at; `null` = it goes to its end. */
+  hold: number | null;
   /** The run that goes on or went on last. */
   run: RunEvent[];
   /** What the pickers give. */

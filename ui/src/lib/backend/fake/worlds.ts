@@ -1,4 +1,13 @@
-import type { ModelGroup, ModelRow, ModelsView, Place, Speed, Start } from "../bindings";
+import type {
+  ModelGroup,
+  ModelRow,
+  ModelsView,
+  Place,
+  ResultsView,
+  Speed,
+  Start,
+} from "../bindings";
+import { pagesOf, runsWithoutResult, usualResults } from "../fake-results";
 import type { World } from "./world";
 
 const at = "2026-11-30T14:02:00Z";
@@ -234,7 +243,8 @@ function world(): World {
     results: { groups: [], runs: [] },
     pages: {},
     figure: null,
-    failing: "nothing",
+    script: "usual",
+    hold: null,
     run: [],
     picked: "/home/ada/models",
   };
@@ -283,27 +293,14 @@ function usual(): World {
       sentence: "A projector for images, which goes with a model and is not measured alone.",
     },
   ];
-  made.results = {
-    groups: made.models.groups.flatMap((each) => {
-      const rows = each.rows
-        .filter((row) => row.prefill || row.decode)
-        .map((row) => ({
-          id: `result of ${row.id}`,
-          run: "run 1",
-          quantization: row.quantization,
-          differs: "",
-          at,
-          elsewhere: null,
-          prefill: row.prefill,
-          decode: row.decode,
-          warnings: [],
-          noted: false,
-        }));
-      return rows.length > 0 ? [{ name: each.name, rows }] : [];
-    }),
-    runs: [],
-  };
+  measured(made, usualResults());
   return made;
+}
+
+/** Puts results into a world, with the pages of their runs. */
+function measured(made: World, results: ResultsView): void {
+  made.results = results;
+  made.pages = pagesOf(results);
 }
 
 /** Names as long as they come. */
@@ -320,6 +317,18 @@ function longNames(): World {
       row.path = `/home/ada/${"deep/".repeat(40)}${row.file ?? ""}`;
     }
   }
+  measured(made, {
+    groups: usualResults().groups.map((each, index) => ({
+      name: made.models.groups[index === 0 ? 0 : 2]?.name ?? each.name,
+      rows: each.rows.map((row) => ({
+        ...row,
+        quantization: `${row.quantization}-${"tuned-".repeat(8)}`,
+        differs: row.differs && `${row.differs}, 16 threads, batch 4096, cache q8_0`,
+        elsewhere: row.elsewhere && made.start.machine.cpu.repeat(4),
+      })),
+    })),
+    runs: [],
+  });
   made.models.folders[0] = {
     id: "folder 1",
     path: `/home/ada/${"a folder in a folder/".repeat(14)}models`,
@@ -335,7 +344,7 @@ function longNames(): World {
 /** Everything that can be wrong with what is there. */
 function failures(): World {
   const made = usual();
-  made.failing = "worker killed";
+  made.script = "killed";
   made.start.notices = [
     "The history of 29 November could not be read. It is kept as history.damaged.sqlite, and a new one was begun.",
   ];
@@ -355,6 +364,13 @@ function failures(): World {
       },
     },
   ];
+  const results = runsWithoutResult(usualResults());
+  const swapped = results.groups[0]?.rows[2];
+  swapped?.warnings.push({ warning: "swap_in_use", bytes: 1_200_000_000 });
+  measured(made, results);
+  for (const test of made.pages["run 1"]?.tests ?? []) {
+    if (test.model.endsWith("Q4_1")) test.warnings = swapped?.warnings ?? [];
+  }
   made.models.notes = ["/root was passed over: it may not be read."];
   made.models.free_memory_bytes = null;
   const row = made.models.groups[2]?.rows[0];
@@ -374,6 +390,17 @@ function hostile(): World {
   ];
   made.models.groups.forEach((each, index) => {
     each.name = names[index % names.length] ?? each.name;
+  });
+  measured(made, {
+    groups: usualResults().groups.map((each, index) => ({
+      name: names[index % names.length] ?? each.name,
+      rows: each.rows.map((row) => ({ ...row, quantization: `${row.quantization}<b onclick=1>` })),
+    })),
+    runs: runsWithoutResult(usualResults()).runs.map((run) => ({
+      ...run,
+      models: names.join(", "),
+      sentence: `"><svg onload=alert(1)> ${run.sentence}`,
+    })),
   });
   const row = made.models.groups[0]?.rows[0];
   if (row) row.quantization = "<script>alert(1)</script>";
