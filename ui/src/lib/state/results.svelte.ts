@@ -1,26 +1,90 @@
 import { SvelteSet } from "svelte/reactivity";
 import { toProblem, type Backend } from "$lib/backend/backend";
 import type { Problem, ResultsView } from "$lib/backend/bindings";
+import { automatic, stillThere } from "./choice";
 
-/** Results there are, and which of them are compared. */
+/** Results there are, which of them are compared, and which one is explained. */
 export class ResultsState {
+  /** `null` = not asked for yet, or the answer is not there. */
   view = $state.raw<ResultsView | null>(null);
   problem = $state<Problem | null>(null);
+  /** The compared ones. The figure has an order of its own. */
   readonly chosen = new SvelteSet<string>();
+  /** The explained one; `null` = the first of the figure. */
+  focus = $state<string | null>(null);
+  /** The ceiling is drawn. */
+  ceiling = $state(true);
+  /** The run whose page was left last: where focus goes back to. */
+  left: string | null = null;
 
   #backend: Backend;
+  /** What was chosen without the person, so that newer results may take its place. */
+  #automatic: readonly string[] = [];
+  #asked = 0;
 
   constructor(backend: Backend) {
     this.#backend = backend;
   }
 
-  /** Asks for the list. */
+  /** Asks for the list, and chooses where nobody has chosen. */
   async refresh(): Promise<void> {
+    const asked = ++this.#asked;
     try {
-      this.view = await this.#backend.call("results", {});
+      const view = await this.#backend.call("results", {});
+      // A later question has a newer answer.
+      if (asked !== this.#asked) return;
+      this.view = view;
       this.problem = null;
+      this.#choose(view);
     } catch (thrown) {
-      this.problem = toProblem(thrown);
+      if (asked === this.#asked) this.problem = toProblem(thrown);
     }
+  }
+
+  #choose(view: ResultsView): void {
+    const kept = stillThere(this.chosen, view);
+    const own = this.chosen.size > 0 && !this.#isAutomatic();
+    // What the person chose stays, unless nothing of it is left.
+    if (own && kept.length > 0) this.#set(kept);
+    else this.chooseNewest();
+  }
+
+  #isAutomatic(): boolean {
+    return (
+      this.chosen.size === this.#automatic.length &&
+      this.#automatic.every((id) => this.chosen.has(id))
+    );
+  }
+
+  #set(ids: Iterable<string>): void {
+    const wanted = new Set(ids);
+    for (const id of [...this.chosen]) if (!wanted.has(id)) this.chosen.delete(id);
+    for (const id of wanted) this.chosen.add(id);
+    if (this.focus !== null && !wanted.has(this.focus)) this.focus = null;
+  }
+
+  /** Chooses the newest results of the model that was measured last. */
+  chooseNewest(): void {
+    this.#automatic = this.view ? automatic(this.view) : [];
+    this.#set(this.#automatic);
+  }
+
+  /** Chooses these and no others. */
+  choose(ids: Iterable<string>): void {
+    this.#automatic = [];
+    this.#set(ids);
+  }
+
+  /** Takes one in or leaves it out. */
+  toggle(id: string, wanted: boolean): void {
+    if (wanted) this.chosen.add(id);
+    else this.chosen.delete(id);
+    if (!wanted && this.focus === id) this.focus = null;
+  }
+
+  /** Explains one, which is compared from then on. */
+  explain(id: string): void {
+    this.chosen.add(id);
+    this.focus = id;
   }
 }

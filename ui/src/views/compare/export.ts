@@ -13,7 +13,12 @@ export interface FormWords {
 
 /** Forms of the figure. */
 export const chartForms: readonly FormWords[] = [
-  { form: "svg", name: "SVG", ending: "svg", about: "The figure as vector graphics, text as text." },
+  {
+    form: "svg",
+    name: "SVG",
+    ending: "svg",
+    about: "The figure as vector graphics, text as text.",
+  },
   { form: "png", name: "PNG", ending: "png", about: "The figure as a picture." },
   { form: "pdf", name: "PDF", ending: "pdf", about: "The figure as a page with its fonts." },
 ];
@@ -61,7 +66,13 @@ export const pictureSizes: readonly PictureSize[] = [
   { id: "2", name: "2×, for a page", width: null, scale: 1, pixels: 2 },
   { id: "3", name: "3×, for print", width: null, scale: 1, pixels: 3 },
   // 1280 px with its margins, at 1.5 pixels each: as wide as a projector's 1920.
-  { id: "projector", name: "Projector, text 1.5×", width: 1280 - 2 * MARGIN * 1.5, scale: 1.5, pixels: 1.5 },
+  {
+    id: "projector",
+    name: "Projector, text 1.5×",
+    width: 1280 - 2 * MARGIN * 1.5,
+    scale: 1.5,
+    pixels: 1.5,
+  },
 ];
 
 /** The size that the dialog opens with. */

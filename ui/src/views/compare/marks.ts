@@ -1,6 +1,6 @@
 // The way through a figure, by keyboard and by pointer. Everything comes from its data layer.
 
-import type { FigureData, Mark } from "../../lib/backend/bindings";
+import type { FigureData, Mark } from "$lib/backend/bindings";
 
 /** A mark whose words say the whole cell: one stop for a keyboard. */
 export function isHeadline(mark: Mark): boolean {

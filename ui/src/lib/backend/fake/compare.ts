@@ -1,31 +1,34 @@
-import type { FigureRequest, FigureView } from "../bindings";
+import type { ResultsView, RunPage } from "../bindings";
 import type { Fake, Handlers } from "../fake";
+import { figureOf } from "../fake-results";
 
-/** A picture that stands for the figure. */
-function figure(fake: Fake, request: FigureRequest): FigureView {
-  const width = request.width;
-  const height = request.height ?? 400;
+/** Runs that were deleted, and may come back. */
+const deleted = new WeakMap<Fake, Set<string>>();
+
+function gone(fake: Fake): Set<string> {
+  const runs = deleted.get(fake) ?? new Set<string>();
+  deleted.set(fake, runs);
+  return runs;
+}
+
+/** The results of the runs that are there. */
+function results(fake: Fake): ResultsView {
+  const { groups, runs } = fake.world.results;
+  const isThere = (run: string): boolean => !gone(fake).has(run);
   return {
-    svg: `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"><rect x="120" y="60" width="300" height="30" fill="var(--prefill)"/></svg>`,
-    width,
-    height,
-    data: {
-      kind: "speeds",
-      width,
-      height,
-      title: "Prefill and decode",
-      subtitle: "",
-      footer: [],
-      panels: [],
-      rows: [],
-      marks: [],
-    },
-    row_results: request.results,
-    statements: [],
-    cautions: [],
-    has_ceiling: fake.world.start.machine.read_bytes_s !== null,
-    save_as: "/home/ada/Pictures/speeds",
+    groups: groups
+      .map((group) => ({ ...group, rows: group.rows.filter((row) => isThere(row.run)) }))
+      .filter((group) => group.rows.length > 0),
+    runs: runs.filter((run) => isThere(run.id)),
   };
+}
+
+function pageOf(fake: Fake, run: string): RunPage {
+  const page = gone(fake).has(run) ? undefined : fake.world.pages[run];
+  if (page) return page;
+  const message = "This run is not in the history. It was deleted, or belongs to another folder.";
+  // eslint-disable-next-line @typescript-eslint/only-throw-error -- problems are data, not errors
+  throw { code: "unknown_run", message, details: null };
 }
 
 export const compare: Handlers<
@@ -40,21 +43,24 @@ export const compare: Handlers<
   | "pick_save"
   | "reveal"
 > = {
-  results: (_, fake) => fake.world.results,
-  figure: ({ request }, fake) => fake.world.figure ?? figure(fake, request),
-  run_page: ({ run }, fake) => {
-    const page = fake.world.pages[run];
-    if (!page) throw { code: "unknown_run", message: "This run is not in the history." };
-    return page;
-  },
-  delete_runs: () => null,
-  restore_runs: () => null,
-  set_note: ({ run, note }, fake) => {
-    const page = fake.world.pages[run];
-    if (page) page.note = note;
+  results: (_, fake) => results(fake),
+  figure: ({ request }, fake) => fake.world.figure ?? figureOf(results(fake), request),
+  run_page: ({ run }, fake) => pageOf(fake, run),
+  delete_runs: ({ runs }, fake) => {
+    for (const run of runs) gone(fake).add(run);
+    fake.tell({ event: "results_changed" });
     return null;
   },
-  export: ({ request }) => ({ path: `${request.path}.${request.form}`, bytes: 48_211 }),
+  restore_runs: ({ runs }, fake) => {
+    for (const run of runs) gone(fake).delete(run);
+    fake.tell({ event: "results_changed" });
+    return null;
+  },
+  set_note: ({ run, note }, fake) => {
+    pageOf(fake, run).note = note;
+    return null;
+  },
+  export: ({ request }) => ({ path: request.path, bytes: 48_211 }),
   copy: () => null,
   pick_save: ({ suggested }, fake) => fake.world.picked ?? suggested,
   reveal: () => null,

@@ -1,6 +1,6 @@
 // Which results are shown where nobody has chosen yet.
 
-import type { ResultGroup, ResultRow, ResultsView } from "../../lib/backend/bindings";
+import type { ResultGroup, ResultRow, ResultsView } from "$lib/backend/bindings";
 
 /**
  * The newest of each quantization of the model that was measured last, under the settings of its
