@@ -14,8 +14,6 @@ export class ResultsState {
   focus = $state<string | null>(null);
   /** The ceiling is drawn. */
   ceiling = $state(true);
-  /** The run whose page was left last: where focus goes back to. */
-  left: string | null = null;
 
   #backend: Backend;
   /** What was chosen without the person, so that newer results may take its place. */
@@ -57,10 +55,10 @@ export class ResultsState {
   }
 
   #set(ids: Iterable<string>): void {
-    const wanted = new Set(ids);
-    for (const id of [...this.chosen]) if (!wanted.has(id)) this.chosen.delete(id);
+    const wanted = [...ids];
+    for (const id of [...this.chosen]) if (!wanted.includes(id)) this.chosen.delete(id);
     for (const id of wanted) this.chosen.add(id);
-    if (this.focus !== null && !wanted.has(this.focus)) this.focus = null;
+    if (this.focus !== null && !this.chosen.has(this.focus)) this.focus = null;
   }
 
   /** Chooses the newest results of the model that was measured last. */

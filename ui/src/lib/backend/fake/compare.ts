@@ -27,7 +27,6 @@ function pageOf(fake: Fake, run: string): RunPage {
   const page = gone(fake).has(run) ? undefined : fake.world.pages[run];
   if (page) return page;
   const message = "This run is not in the history. It was deleted, or belongs to another folder.";
-  // eslint-disable-next-line @typescript-eslint/only-throw-error -- problems are data, not errors
   throw { code: "unknown_run", message, details: null };
 }
 
