@@ -31,3 +31,9 @@ impl From<twospeed_workbench::Problem> for Problem {
         Self::new(problem.code, problem.message)
     }
 }
+
+impl From<twospeed_history::HistoryError> for Problem {
+    fn from(error: twospeed_history::HistoryError) -> Self {
+        Self::new(error.code(), error)
+    }
+}

@@ -47,6 +47,7 @@ impl App {
                     app.tell(AppEvent::Notice { message, failed });
                 }
             }
+            app.refresh_known();
         });
     }
 
@@ -66,7 +67,13 @@ impl App {
 
     /// The history where it is open now.
     pub(crate) fn history_now(&self) -> Option<History> {
-        self.history.opened.borrow().as_ref()?.as_ref().ok().cloned()
+        self.history
+            .opened
+            .borrow()
+            .as_ref()?
+            .as_ref()
+            .ok()
+            .cloned()
     }
 
     /// What `start` says of the history; what is not known yet comes as events.

@@ -4,20 +4,29 @@
 //! A face makes an [`App`] and calls its methods; it brings an engine and a [`Desk`]. Nothing here
 //! waits for the history or for a scan before the first view is there.
 
+mod catalogue;
 mod compare;
 mod environment;
+mod eta;
+mod facts;
+mod folders;
 mod history;
 mod hub;
+mod jobs;
 mod machine;
 mod measure;
+mod measured;
 mod models;
 mod paths;
+mod plan;
 mod quiet;
+mod run;
+mod run_log;
 mod settings;
 mod typed;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tokio::runtime::Handle;
 use twospeed_engine::Engine;
@@ -50,6 +59,8 @@ pub struct AppOptions {
 
 /// The window's work.
 pub struct App {
+    /// Itself, for work that goes on in the background.
+    me: Weak<Self>,
     pub(crate) data_folder: PathBuf,
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) desk: Arc<dyn Desk>,
@@ -61,6 +72,10 @@ pub struct App {
     hub: Arc<hub::Hub>,
     history: history::Door,
     paths: paths::Paths,
+    catalogue: catalogue::Catalogue,
+    places: folders::Places,
+    memory: measured::Memory,
+    jobs: jobs::Jobs,
     /// State of the measuring half.
     pub(crate) measuring: measure::Measuring,
     /// State of the comparing half.
@@ -71,11 +86,16 @@ impl App {
     /// Opens at once: the history is opened meanwhile.
     pub fn open(options: AppOptions) -> Arc<Self> {
         let quiet = Arc::new(Quiet::default());
-        let app = Arc::new(Self {
+        let app = Arc::new_cyclic(|me| Self {
+            me: me.clone(),
             hub: hub::Hub::new(quiet.clone()),
             quiet,
             history: history::Door::default(),
             paths: paths::Paths::default(),
+            catalogue: catalogue::Catalogue::default(),
+            places: folders::Places::default(),
+            memory: measured::Memory::default(),
+            jobs: jobs::Jobs::default(),
             machine: platform::machine(),
             data_folder: options.data_folder,
             engine: options.engine,
@@ -90,7 +110,12 @@ impl App {
     }
 
     /// Says something to every page, after the timed section if there is one.
+    ///
+    /// Other results are other speeds in Models too.
     pub(crate) fn tell(&self, event: AppEvent) {
+        if let (AppEvent::ResultsChanged, Some(app)) = (&event, self.me.upgrade()) {
+            app.refresh_known();
+        }
         self.hub.tell(event);
     }
 
@@ -98,6 +123,11 @@ impl App {
     pub async fn follow_app(&self, events: Tell<AppEvent>) -> Result<(), Problem> {
         self.hub.follow(events).await;
         Ok(())
+    }
+
+    /// Files are held over the window, or no longer.
+    pub fn drop_hover(&self, over: bool) {
+        self.tell(AppEvent::DropHover { over });
     }
 
     /// The first view is painted.

@@ -31,7 +31,11 @@ impl App {
     }
 
     /// Lets the person say where to save.
-    pub async fn pick_save(&self, suggested: String, form: Form) -> Result<Option<String>, Problem> {
+    pub async fn pick_save(
+        &self,
+        suggested: String,
+        form: Form,
+    ) -> Result<Option<String>, Problem> {
         let suggested = self.path_of(&suggested)?;
         let picked = self.desk.pick_save(&suggested, form).await;
         Ok(picked.map(|path| self.picked(path)))
@@ -43,7 +47,9 @@ impl App {
         let Some(known) = known else {
             return Err(Problem::new(
                 "path_unknown",
-                format!("{path} is neither a listed model nor a file saved here, so it is not shown."),
+                format!(
+                    "{path} is neither a listed model nor a file saved here, so it is not shown."
+                ),
             ));
         };
         if !known.exists() {

@@ -5,7 +5,7 @@
 //! the hub and go out when the guard is dropped.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -60,6 +60,14 @@ impl Quiet {
         let mut working = self.working.subscribe();
         // Whether it took too long does not matter: a measurement does not wait for a dead disk.
         let _ = tokio::time::timeout(PATIENCE, working.wait_for(|working| *working == 0)).await;
+    }
+
+    /// As [`Quiet::settled`], for a thread that may block.
+    pub(crate) fn settle(&self) {
+        let until = Instant::now() + PATIENCE;
+        while *self.working.borrow() > 0 && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Something is being timed now.

@@ -40,14 +40,21 @@ impl App {
             default_threads: platform::default_threads(),
             most_threads,
             known_places: self.looks_at_known_places(),
-            known_folders: self.known_folders().iter().map(|path| shown_path(path)).collect(),
+            known_folders: self
+                .known_folders()
+                .iter()
+                .map(|path| shown_path(path))
+                .collect(),
             data_folder: self.may_reveal(&self.data_folder),
             download_from: self.download_from(),
         }
     }
 
     /// Changes what is named, and answers with all of it.
-    pub async fn change_settings(self: &std::sync::Arc<Self>, change: SettingsChange) -> Result<Settings, Problem> {
+    pub async fn change_settings(
+        self: &std::sync::Arc<Self>,
+        change: SettingsChange,
+    ) -> Result<Settings, Problem> {
         let SettingsChange {
             theme,
             text_size,
@@ -73,14 +80,18 @@ impl App {
             self.desk.set_theme(theme);
         }
         if let Some(threads) = threads {
-            let value = if threads == 0 { Value::Null } else { json!(threads) };
+            let value = if threads == 0 {
+                Value::Null
+            } else {
+                json!(threads)
+            };
             self.desk.keep_choice(THREADS, value);
         }
         if let Some(known_places) = known_places {
             let changed = known_places != self.looks_at_known_places();
             self.desk.keep_choice(KNOWN_PLACES, json!(known_places));
             if changed {
-                self.begin_scan();
+                self.begin_scan(true);
             }
         }
         Ok(self.settings())
@@ -97,7 +108,9 @@ impl App {
         let topology = platform::topology();
         let allowed = topology.allowed.as_ref().map(|allowed| allowed.len());
         let cores = allowed.unwrap_or(topology.cpus.len());
-        u32::try_from(cores).unwrap_or(1).max(platform::default_threads())
+        u32::try_from(cores)
+            .unwrap_or(1)
+            .max(platform::default_threads())
     }
 
     /// The folders of other programs, as far as they are there.
@@ -118,7 +131,9 @@ impl App {
         let named = (self.environment.variable)("HF_ENDPOINT");
         let named = named.and_then(|value| value.into_string().ok());
         let named = named.map(|value| value.trim().trim_end_matches('/').to_owned());
-        named.filter(|value| !value.is_empty()).unwrap_or_else(|| HUB.to_owned())
+        named
+            .filter(|value| !value.is_empty())
+            .unwrap_or_else(|| HUB.to_owned())
     }
 }
 

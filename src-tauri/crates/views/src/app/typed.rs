@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use twospeed_library::display::{shown, shortened};
+use twospeed_library::display::{shortened, shown};
 
 use crate::Problem;
 
@@ -20,13 +20,20 @@ pub(super) fn typed_path(typed: &str, home: Option<&Path>) -> Result<PathBuf, Pr
         None => at_home(text, home)?,
     };
     if path.as_os_str().as_encoded_bytes().contains(&0) {
-        return Err(unusable(format!("{} is no path: it holds a NUL.", short(text))));
+        return Err(unusable(format!(
+            "{} is no path: it holds a NUL.",
+            short(text)
+        )));
     }
     if !path.is_absolute() {
         return Err(unusable(format!(
             "{} does not say where it begins: write the whole path, as in {}.",
             short(text),
-            if cfg!(windows) { r"C:\models" } else { "/home/me/models or ~/models" }
+            if cfg!(windows) {
+                r"C:\models"
+            } else {
+                "/home/me/models or ~/models"
+            }
         )));
     }
     Ok(path)
@@ -56,15 +63,24 @@ fn at_home(text: &str, home: Option<&Path>) -> Result<PathBuf, Problem> {
         _ => return Ok(PathBuf::from(text)),
     };
     let home = home.ok_or_else(|| {
-        unusable(format!("{} cannot be found: there is no home folder. Write the whole path.", short(text)))
+        unusable(format!(
+            "{} cannot be found: there is no home folder. Write the whole path.",
+            short(text)
+        ))
     })?;
     // Joining nothing would add a separator.
-    Ok(if below.is_empty() { home.to_owned() } else { home.join(below) })
+    Ok(if below.is_empty() {
+        home.to_owned()
+    } else {
+        home.join(below)
+    })
 }
 
 /// The path of a `file://` address; `None` for what is none.
 fn address(text: &str) -> Option<Result<PathBuf, Problem>> {
-    let scheme = text.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("file:"))?;
+    let scheme = text
+        .get(..5)
+        .filter(|scheme| scheme.eq_ignore_ascii_case("file:"))?;
     let rest = &text[scheme.len()..];
     let rest = match rest.strip_prefix("//") {
         // A host stands between the second and the third slash; only this machine has files here.
@@ -80,7 +96,10 @@ fn address(text: &str) -> Option<Result<PathBuf, Problem>> {
         None => rest,
     };
     let bytes = decoded(rest.as_bytes());
-    Some(path_from_bytes(bytes).ok_or_else(|| unusable(format!("{} is no path on this system.", short(text)))))
+    Some(
+        path_from_bytes(bytes)
+            .ok_or_else(|| unusable(format!("{} is no path on this system.", short(text)))),
+    )
 }
 
 /// With `%41` made `A`; a percent sign that begins no byte stands for itself.
@@ -113,7 +132,9 @@ fn path_from_bytes(bytes: Vec<u8>) -> Option<PathBuf> {
 #[cfg(not(unix))]
 fn path_from_bytes(bytes: Vec<u8>) -> Option<PathBuf> {
     let text = String::from_utf8(bytes).ok()?;
-    let drive = text.strip_prefix('/').filter(|rest| rest.get(1..2) == Some(":"));
+    let drive = text
+        .strip_prefix('/')
+        .filter(|rest| rest.get(1..2) == Some(":"));
     Some(PathBuf::from(drive.unwrap_or(&text)))
 }
 
@@ -154,7 +175,21 @@ mod tests {
 
     #[test]
     fn what_begins_nowhere_is_refused_with_a_sentence() {
-        for text in ["", "  ", "\"\"", "models", "./models", "../x", "~bob/models", "file://server/x", "file:", "https://a/b", "/a\0b", "file:///a%00b", "\""] {
+        for text in [
+            "",
+            "  ",
+            "\"\"",
+            "models",
+            "./models",
+            "../x",
+            "~bob/models",
+            "file://server/x",
+            "file:",
+            "https://a/b",
+            "/a\0b",
+            "file:///a%00b",
+            "\"",
+        ] {
             let sentence = typed(text).unwrap_err();
             assert!(sentence.ends_with('.'), "{text:?}: {sentence}");
         }
