@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use twospeed_gguf::WriteError;
+use twospeed_gguf::{Model, WriteError};
 
 use crate::display::shown_path;
 use crate::file_type::FileType;
@@ -63,6 +63,16 @@ pub enum BuiltinError {
 /// Where the built-in model lies below a data folder, whether it has been made or not.
 pub fn path(data_folder: &Path) -> PathBuf {
     data_folder.join("models").join(FILE)
+}
+
+/// What its header says, whether it has been made or not.
+#[must_use]
+pub fn model(data_folder: &Path) -> Option<Model> {
+    let path = path(data_folder);
+    let header = recipe().header().ok()?;
+    let mut model = twospeed_gguf::read_from(&header[..], FILE, BYTES).ok()?;
+    model.path = path;
+    Some(model)
 }
 
 /// Makes sure that the built-in model lies below `data_folder`, and says where.

@@ -1,5 +1,6 @@
 //! The list of models as a person thinks of it: a model, and below it its quantizations.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use twospeed_gguf::Model;
@@ -49,10 +50,10 @@ const SAME_SIZE: f64 = 1.25;
 /// number of parameters agree. `general.base_model` is not asked: it names what a model was tuned
 /// *from*, and a tuned model beside its base is two models. Some converters give many models one
 /// name ("LLaMA v2"): files of one quantization whose file names disagree too are kept apart.
-pub fn arrange(items: &[Item]) -> Shelf {
+pub fn arrange<I: Borrow<Item>>(items: &[I]) -> Shelf {
     let mut shelf = Shelf::default();
     let mut alike: BTreeMap<(Option<&str>, String), Vec<Member>> = BTreeMap::new();
-    for (index, item) in items.iter().enumerate() {
+    for (index, item) in items.iter().map(Borrow::borrow).enumerate() {
         match (item.role(), item.model()) {
             (Role::Model, Some(model)) => alike
                 .entry((model.architecture.as_deref(), names::key(&model.name)))

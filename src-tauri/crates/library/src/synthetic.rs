@@ -70,6 +70,13 @@ impl Synthetic {
         Ok(writer.header().len() as u64 + weights)
     }
 
+    /// The file up to its weights.
+    ///
+    /// Errors: as [`Synthetic::bytes`].
+    pub fn header(&self) -> Result<Vec<u8>, SyntheticError> {
+        Ok(self.writer()?.header())
+    }
+
     /// Writes the file to `out`, which should be buffered.
     ///
     /// `told` hears the bytes of weights written and to write, about once per MiB, and ends it by

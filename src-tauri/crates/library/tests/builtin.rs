@@ -188,3 +188,28 @@ fn a_place_that_cannot_be_written_is_named() {
     );
     assert!(sentence.contains("95 MB"), "{sentence}");
 }
+
+#[test]
+fn its_header_is_known_before_it_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = builtin::model(folder.path()).unwrap();
+    assert_eq!(before.data, Data::Absent);
+    assert!(!before.path.exists());
+    let after = made(folder.path());
+    assert_eq!(before.path, after.path);
+    assert_eq!(before.tensors, after.tensors);
+    assert_eq!(
+        (
+            &before.name,
+            &before.quantization,
+            before.parameters,
+            before.header_bytes
+        ),
+        (
+            &after.name,
+            &after.quantization,
+            after.parameters,
+            after.header_bytes
+        )
+    );
+}
