@@ -27,7 +27,7 @@ export default async function parity(args) {
     },
   });
   setUp();
-  build();
+  build({ window: false });
   const files = new Map();
   const builtin = json(twospeed(), ["inspect", "builtin", "--json"]);
   for (const name of options.models.split(",")) files.set(name, name === "builtin" ? builtin.path : await model(name));
