@@ -2,6 +2,35 @@ import { SvelteSet } from "svelte/reactivity";
 import { toProblem, type Backend } from "$lib/backend/backend";
 import type { ModelGroup, ModelRow, ModelsView, Problem } from "$lib/backend/bindings";
 
+/**
+ * Whether a row can be measured: it is on disk and nothing stands against it.
+ *
+ * The built-in model is the exception: a run makes it where it is not there yet.
+ */
+export function isMeasurable(group: ModelGroup, row: ModelRow): boolean {
+  if (row.place.place === "on_disk") return row.hindrance === null;
+  return isUnmadeBuiltin(group, row);
+}
+
+/** Whether a row is the built-in model, not made yet. */
+export function isUnmadeBuiltin(group: ModelGroup, row: ModelRow): boolean {
+  return (
+    group.synthetic &&
+    row.place.place === "can_be_made" &&
+    group.rows.every((each) => each.place.place !== "on_disk")
+  );
+}
+
+/** What of the list is shown. */
+export interface Filters {
+  /** Words that all have to be in a row's names. */
+  words: string;
+  onDisk: boolean;
+  canBeMade: boolean;
+  canBeDownloaded: boolean;
+  onlyFitting: boolean;
+}
+
 /** The list of models, and which of them are selected. */
 export class ModelsState {
   /** `null` = not asked or not answered yet. */
@@ -9,6 +38,19 @@ export class ModelsState {
   problem = $state<Problem | null>(null);
   /** Ids of rows, in the order in which they were selected. */
   readonly selected = new SvelteSet<string>();
+  filters = $state<Filters>({
+    words: "",
+    onDisk: true,
+    canBeMade: true,
+    canBeDownloaded: true,
+    onlyFitting: false,
+  });
+  /** Rows whose details are open. */
+  readonly open = new SvelteSet<string>();
+  /** Groups of which every quantization that can be made is shown. */
+  readonly unfolded = new SvelteSet<string>();
+  /** The row that the view is to bring into sight. */
+  sought = $state<string | null>(null);
 
   #backend: Backend;
   #asking: Promise<void> | null = null;
@@ -63,13 +105,16 @@ export class ModelsState {
     if (!this.selected.delete(id)) this.selected.add(id);
   }
 
-  /** Selects these rows besides those that are. */
+  /** Selects these rows besides those that are, and brings the first into sight. */
   choose(ids: string[]): void {
     for (const id of ids) this.selected.add(id);
+    this.sought = ids[0] ?? this.sought;
   }
 
-  /** Rows that are selected, in that order. */
+  /** Rows that are selected and can be measured, in that order. */
   get chosen(): { group: ModelGroup; row: ModelRow }[] {
-    return [...this.selected].flatMap((id) => this.row(id) ?? []);
+    return [...this.selected]
+      .flatMap((id) => this.row(id) ?? [])
+      .filter(({ group, row }) => isMeasurable(group, row));
   }
 }
