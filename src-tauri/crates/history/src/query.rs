@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
-use twospeed_measure::RunRecord;
+use twospeed_measure::{Plan, RunRecord};
 use uuid::Uuid;
 
 use crate::History;
@@ -45,6 +45,15 @@ impl History {
     pub async fn latest(&self, filter: &LatestFilter) -> Result<Vec<WholeRun>, HistoryError> {
         let mut reading = self.reading().await?;
         latest(&mut reading, filter)
+            .await
+            .map_err(|fault| self.explain(fault))
+    }
+
+    /// Every finished test of these models on this machine that is not deleted, newest first: what
+    /// the time of a plan is told from.
+    pub async fn finished_tests(&self, filter: &LatestFilter) -> Result<Vec<Test>, HistoryError> {
+        let mut reading = self.reading().await?;
+        finished(&mut reading, filter)
             .await
             .map_err(|fault| self.explain(fault))
     }
@@ -253,13 +262,53 @@ async fn whole_runs(
     connection: &mut SqliteConnection,
     filter: &RunFilter,
 ) -> Result<Vec<WholeRun>, Fault> {
-    let mut runs = Vec::new();
-    for overview in overviews(connection, filter).await? {
-        if let Some((run, _)) = whole(connection, overview.run.id).await? {
-            runs.push(run);
-        }
+    let runs = overviews(connection, filter).await?;
+    let ids: Vec<Uuid> = runs.iter().map(|overview| overview.run.id).collect();
+    let mut tests = tests_of(connection, &ids).await?;
+    let mut plans = plans(connection, &ids).await?;
+    Ok(runs
+        .into_iter()
+        .map(|RunOverview { run, .. }| WholeRun {
+            tests: tests.remove(&run.id).unwrap_or_default(),
+            plan: plans.remove(&run.id).flatten(),
+            run,
+        })
+        .collect())
+}
+
+/// The tests of each of these runs, in the order they ran.
+async fn tests_of(
+    connection: &mut SqliteConnection,
+    runs: &[Uuid],
+) -> Result<HashMap<Uuid, Vec<Test>>, Fault> {
+    let ids = sqlx::query_scalar::<_, String>(
+        "SELECT id FROM test WHERE run IN (SELECT value FROM json_each(?))",
+    )
+    .bind(list(runs))
+    .fetch_all(&mut *connection)
+    .await?;
+    let mut by_run = HashMap::<_, Vec<_>>::new();
+    for (test, _) in tests(connection, &uuids(&ids)?).await? {
+        by_run.entry(test.record.run).or_default().push(test);
     }
-    Ok(runs)
+    Ok(by_run)
+}
+
+async fn plans(
+    connection: &mut SqliteConnection,
+    runs: &[Uuid],
+) -> Result<HashMap<Uuid, Option<Plan>>, Fault> {
+    let sql = format!(
+        "{} WHERE run.id IN (SELECT value FROM json_each(?))",
+        read::RUN
+    );
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(list(runs))
+        .fetch_all(connection)
+        .await?;
+    rows.iter()
+        .map(|row| Ok((Cells(row).id("id")?, read::plan(row)?)))
+        .collect()
 }
 
 async fn latest(
@@ -300,6 +349,26 @@ async fn latest(
     }
     runs.sort_by_key(|run| std::cmp::Reverse((run.run.started_at, run.run.id)));
     Ok(runs)
+}
+
+async fn finished(
+    connection: &mut SqliteConnection,
+    filter: &LatestFilter,
+) -> Result<Vec<Test>, Fault> {
+    let ids = sqlx::query_scalar::<_, String>(
+        "SELECT test.id FROM test JOIN run ON run.id = test.run
+         WHERE test.status = 'done' AND run.deleted_at IS NULL
+           AND (?1 IS NULL OR run.machine = ?1)
+           AND (?2 IS NULL OR test.model IN (SELECT value FROM json_each(?2)))",
+    )
+    .bind(filter.machine.as_deref())
+    .bind(filter.models.as_deref().map(list))
+    .fetch_all(&mut *connection)
+    .await?;
+    let tests = tests(connection, &uuids(&ids)?).await?;
+    let mut tests: Vec<Test> = tests.into_iter().map(|(test, _)| test).collect();
+    tests.sort_by_key(|test| std::cmp::Reverse((test.record.started_at, test.record.id)));
+    Ok(tests)
 }
 
 async fn find_run(connection: &mut SqliteConnection, wanted: &str) -> Result<Vec<Uuid>, Fault> {

@@ -35,6 +35,15 @@ impl Stop {
         self.now.is_cancelled()
     }
 
+    /// Waits until a stop of either kind is asked for: for who has not begun a test.
+    pub async fn asked(&self) {
+        tokio::select! {
+            biased;
+            () = self.now.cancelled() => {}
+            () = self.after_test.cancelled() => {}
+        }
+    }
+
     /// Waits until everything is to stop now. Nothing wakes up before.
     pub async fn asked_now(&self) {
         self.now.cancelled().await;

@@ -11,6 +11,7 @@ mod problem;
 mod quantize;
 mod read_speed;
 mod run;
+mod save;
 mod speeds;
 mod subject;
 
@@ -20,7 +21,8 @@ pub use problem::Problem;
 pub use quantize::{
     QuantizePlan, QuantizeProgress, QuantizeRequest, QuantizedFile, plan_quantize, quantize,
 };
-pub use read_speed::{ReadSpeed, all_sizes, measure_read_speed, missing_sizes};
+pub use read_speed::{ReadSpeed, all_sizes, know_read_speed, measure_read_speed, missing_sizes};
 pub use run::{RunRequest, Unsaved, hold_lease, lease_place, run, waiting_sentence};
-pub use speeds::{SpeedsOptions, speeds};
+pub use save::{SaveError, save};
+pub use speeds::{Bar, ResultId, SpeedsOptions, bars, differs, measured, speeds, speeds_of};
 pub use subject::{BUILTIN, Subject, flash_attention, needs};

@@ -5,9 +5,10 @@ use twospeed_engine::protocol::{Event, ReadBandwidth, Request};
 use twospeed_engine::{Engine, Incoming, Start};
 use twospeed_estimate::{Bandwidth, BandwidthFrom, BandwidthReading, Bytes, BytesPerSecond};
 use twospeed_history::{History, HistoryError, ReadReading};
-use twospeed_measure::Lease;
-use twospeed_measure::machine::Machine;
+use twospeed_measure::machine::{Machine, Probe};
 use twospeed_measure::model::MeasuredModel;
+use twospeed_measure::platform::{self, Host};
+use twospeed_measure::{Lease, Plan};
 
 use crate::Problem;
 
@@ -162,6 +163,37 @@ fn beyond_the_cache(machine: &Machine, available: Option<u64>) -> u64 {
 fn alike(a: u64, b: u64) -> bool {
     let (small, large) = (a.min(b).max(1), a.max(b));
     large as f64 / small as f64 <= SAME_SIZE
+}
+
+/// Measures the read speed at the sizes of the plan's models where it is not known here yet: the
+/// ceilings need it. After the tests, so that it disturbs none. `begins` is called where there is
+/// something to measure.
+///
+/// Errors: as [`measure_read_speed`]; the tests stand without it, and ceilings stay unknown.
+pub async fn know_read_speed(
+    engine: &dyn Engine,
+    history: &History,
+    plan: &Plan,
+    lease: &Lease,
+    begins: impl FnOnce(),
+) -> Result<(), Problem> {
+    let machine = platform::machine();
+    let working_sets: Vec<Bytes> = plan
+        .tests
+        .iter()
+        .filter_map(|test| test.model.weight_bytes_per_token.map(Bytes))
+        .collect();
+    let known = ReadSpeed::load(history, &machine)
+        .await
+        .map_err(|error| Problem::new(error.code(), &error))?;
+    let available = Host::new().state(None).memory_available_bytes;
+    let sizes = missing_sizes(&known, &working_sets, available);
+    if sizes.is_empty() {
+        return Ok(());
+    }
+    begins();
+    let threads = platform::default_threads();
+    measure_read_speed(engine, history, &machine, lease, &sizes, threads).await
 }
 
 /// Reads buffers of these sizes with all allowed cores, in a worker, and keeps what it finds.

@@ -12,16 +12,13 @@ use std::sync::Mutex;
 use jiff::Timestamp;
 use twospeed_engine::Settings;
 use twospeed_engine::process::WorkerProcess;
-use twospeed_estimate::Bytes;
 use twospeed_history::History;
-use twospeed_measure::machine::Probe;
-use twospeed_measure::platform::{self, Host};
+use twospeed_measure::platform;
 use twospeed_measure::{
     Lease, Plan, PlannedTest, Progress, Recorder, RunEnd, RunOutcome, Stop, TestStatus,
 };
 use twospeed_workbench::{
-    ReadSpeed, RunRequest, Subject, Unsaved, hold_lease, lease_place, measure_read_speed,
-    missing_sizes, needs, waiting_sentence,
+    RunRequest, Subject, Unsaved, hold_lease, know_read_speed, lease_place, needs, waiting_sentence,
 };
 
 use self::args::BenchArgs;
@@ -158,7 +155,7 @@ async fn measure(
         tokio::select! {
             biased;
             () = stop.asked_now() => {}
-            () = know_read_speed(&engine, history, plan, &lease) => {}
+            () = read_speed(&engine, history, plan, &lease) => {}
         }
     }
     if args.output == "results"
@@ -180,32 +177,11 @@ async fn measure(
     }
 }
 
-/// Measures the read speed at the models' sizes where it is not known here yet: the ceilings need
-/// it. After the tests, so that it disturbs none.
-async fn know_read_speed(engine: &WorkerProcess, history: &History, plan: &Plan, lease: &Lease) {
-    let machine = platform::machine();
-    let working_sets: Vec<Bytes> = plan
-        .tests
-        .iter()
-        .filter_map(|test| test.model.weight_bytes_per_token.map(Bytes))
-        .collect();
-    let measured = async {
-        let known = ReadSpeed::load(history, &machine)
-            .await
-            .map_err(Failure::of)?;
-        let available = Host::new().state(None).memory_available_bytes;
-        let sizes = missing_sizes(&known, &working_sets, available);
-        let threads = platform::default_threads();
-        measure_read_speed(engine, history, &machine, lease, &sizes, threads)
-            .await
-            .map_err(Failure::of)
-    };
-    if let Err(failure) = measured.await {
-        // The tests stand without it; ceilings stay unknown.
-        say(format!(
-            "The read speed was not measured: {}",
-            failure.sentence().unwrap_or_default()
-        ));
+/// Measures the read speed where it is not known here yet. A failure is said: the tests stand
+/// without it.
+async fn read_speed(engine: &WorkerProcess, history: &History, plan: &Plan, lease: &Lease) {
+    if let Err(problem) = know_read_speed(engine, history, plan, lease, || {}).await {
+        say(format!("The read speed was not measured: {problem}"));
     }
 }
 

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use jiff::Timestamp;
-use twospeed_engine::Settings;
-use twospeed_history::llama_bench::{self, Columns, Row};
+use twospeed_history::llama_bench::{self, Row};
 use twospeed_history::{History, RunFilter, WholeRun};
 use uuid::Uuid;
 
@@ -90,15 +89,5 @@ fn rows(
             Row::of(&test.record, test.end.as_ref()?, &samples)
         })
         .collect();
-    let settings: Vec<&Settings> = rows.iter().map(|row| &row.settings).collect();
-    let backends = rows.first().map_or("CPU", |row| row.backends.as_str());
-    let threads = settings.first().map_or(1, |settings| settings.n_threads);
-    format.begin(out, &Columns::of(backends, &settings, threads))?;
-    for row in &rows {
-        format.row(out, row)?;
-    }
-    match rows.last() {
-        Some(row) => format.end(out, (&row.build_commit, row.build_number)),
-        None => format.end(out, ("unknown", 0)),
-    }
+    llama_bench::write(format, &rows, out)
 }

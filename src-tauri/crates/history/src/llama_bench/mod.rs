@@ -39,6 +39,21 @@ pub fn format(name: &str) -> Option<Box<dyn Format>> {
     })
 }
 
+/// Writes rows that are all there, with the columns that tell them apart.
+pub fn write(format: &mut dyn Format, rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
+    let settings: Vec<_> = rows.iter().map(|row| &row.settings).collect();
+    let backends = rows.first().map_or("CPU", |row| row.backends.as_str());
+    let threads = settings.first().map_or(1, |settings| settings.n_threads);
+    format.begin(out, &Columns::of(backends, &settings, threads))?;
+    for row in rows {
+        format.row(out, row)?;
+    }
+    match rows.last() {
+        Some(row) => format.end(out, (&row.build_commit, row.build_number)),
+        None => format.end(out, ("unknown", 0)),
+    }
+}
+
 /// Names that [`format()`] knows.
 pub const FORMATS: [&str; 5] = ["csv", "json", "jsonl", "md", "sql"];
 

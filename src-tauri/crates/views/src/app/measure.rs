@@ -1,43 +1,233 @@
 //! The view Measure.
 
+use std::sync::{Arc, Mutex};
+
+use twospeed_history::LatestFilter;
+use twospeed_measure::Stop;
+use twospeed_measure::machine::Probe;
+use twospeed_measure::platform::Host;
+use twospeed_workbench::{ReadSpeed, Subject};
+
+use super::plan::{Around, Candidate, Choice, Prepared, check_threads, prepare};
+use super::run::Run;
+use super::run_log::{Painting, RunLog};
 use super::{App, Tell};
 use crate::Problem;
+use crate::desk::locked;
 use crate::measure::*;
 
 /// State of the measuring half.
 #[derive(Default)]
-pub(crate) struct Measuring {}
+pub(crate) struct Measuring {
+    /// The newest run.
+    run: Mutex<Newest>,
+    /// Pages say when they have painted.
+    pub(super) painting: Painting,
+}
+
+#[derive(Default)]
+struct Newest {
+    /// Goes on, or is about to begin.
+    goes_on: bool,
+    stop: Stop,
+    log: Arc<RunLog>,
+}
+
+impl Measuring {
+    /// Takes the place of the one run that may go on.
+    fn reserve(&self) -> Result<Reserved<'_>, Problem> {
+        let mut run = locked(&self.run);
+        if run.goes_on {
+            return Err(Problem::new(
+                "busy",
+                "A run of this window is going on: wait for it, or stop it.",
+            ));
+        }
+        run.goes_on = true;
+        Ok(Reserved {
+            measuring: self,
+            is_used: false,
+        })
+    }
+
+    /// The run is over; who asks for another at this news gets it.
+    pub(super) fn ends(&self, log: &RunLog, last: RunEvent) {
+        locked(&self.run).goes_on = false;
+        log.end(last);
+    }
+}
+
+/// A place that is free again if nothing comes of it.
+struct Reserved<'a> {
+    measuring: &'a Measuring,
+    is_used: bool,
+}
+
+impl Reserved<'_> {
+    fn begin(mut self) -> (Arc<RunLog>, Stop) {
+        self.is_used = true;
+        let mut run = locked(&self.measuring.run);
+        run.stop = Stop::new();
+        run.log = Arc::default();
+        (run.log.clone(), run.stop.clone())
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        if !self.is_used {
+            locked(&self.measuring.run).goes_on = false;
+        }
+    }
+}
 
 impl App {
     /// A run of this window is going on.
     pub(crate) fn is_measuring(&self) -> bool {
-        let Measuring {} = &self.measuring;
-        false
+        locked(&self.measuring.run).goes_on
     }
 
     /// Makes a plan ready, without running it.
-    pub async fn plan(&self, _request: PlanRequest) -> Result<PlanView, Problem> {
-        Err(not_yet())
+    pub async fn plan(self: &Arc<Self>, request: PlanRequest) -> Result<PlanView, Problem> {
+        Ok(self.prepared(&request).await?.view)
     }
 
     /// Begins a run.
-    pub async fn start_run(&self, _request: PlanRequest) -> Result<(), Problem> {
-        Err(not_yet())
+    ///
+    /// Errors: `busy` while another goes on; `nothing_to_measure` with the reason; what `plan` says.
+    pub async fn start_run(self: &Arc<Self>, request: PlanRequest) -> Result<(), Problem> {
+        let reserved = self.measuring.reserve()?;
+        let prepared = self.prepared(&request).await?;
+        if prepared.plan.tests.is_empty() {
+            let why = prepared.view.hindrances.first();
+            return Err(Problem::new(
+                "nothing_to_measure",
+                why.map_or("There is nothing to measure: choose a model.", |why| {
+                    why.sentence.as_str()
+                }),
+            ));
+        }
+        let history = self.history().await?;
+        let (log, stop) = reserved.begin();
+        let run = Run {
+            app: self.clone(),
+            prepared,
+            history,
+            log: log.clone(),
+            stop,
+        };
+        let runtime = self.runtime.clone();
+        let thread = std::thread::Builder::new().name("run".into());
+        let begun = thread.spawn(move || runtime.block_on(run.run()));
+        begun.map(drop).map_err(|error| {
+            locked(&self.measuring.run).goes_on = false;
+            Problem::new(
+                "no_thread",
+                format!("The run cannot begin: the system gives no thread ({error}). Close other programs and try again."),
+            )
+        })
     }
 
     /// Tells the newest run from its start.
-    pub async fn follow_run(&self, _events: Tell<RunEvent>) -> Result<(), Problem> {
-        Err(not_yet())
+    pub async fn follow_run(&self, events: Tell<RunEvent>) -> Result<(), Problem> {
+        let (log, is_there) = {
+            let run = locked(&self.measuring.run);
+            (run.log.clone(), run.goes_on || run.log.is_over())
+        };
+        if is_there {
+            log.follow(events).await;
+        }
+        Ok(())
     }
 
     /// Stops the run.
-    pub async fn stop_run(&self, _how: StopHow) -> Result<(), Problem> {
-        Err(not_yet())
+    pub async fn stop_run(&self, how: StopHow) -> Result<(), Problem> {
+        let stop = locked(&self.measuring.run).stop.clone();
+        match how {
+            StopHow::Now => stop.now(),
+            StopHow::AfterTest => stop.after_test(),
+        }
+        Ok(())
     }
 
     /// The page has painted and stands still.
-    pub async fn painted(&self, _ticket: u32) -> Result<(), Problem> {
-        Err(not_yet())
+    pub async fn painted(&self, ticket: u32) -> Result<(), Problem> {
+        self.measuring.painting.painted(ticket);
+        Ok(())
+    }
+
+    async fn prepared(self: &Arc<Self>, request: &PlanRequest) -> Result<Prepared, Problem> {
+        let choice = Choice::of(&request.tests)?;
+        let threads = check_threads(request.threads.unwrap_or_else(|| self.threads()))?;
+        let mut rows: Vec<&String> = Vec::new();
+        for row in &request.models {
+            if !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
+        if rows.is_empty() {
+            return Err(Problem::new(
+                "no_models",
+                "There is nothing to measure: choose a model.",
+            ));
+        }
+        let mut candidates = Vec::with_capacity(rows.len());
+        for row in rows {
+            candidates.push(self.candidate(row).await);
+        }
+        let fingerprints: Vec<String> = candidates
+            .iter()
+            .filter_map(|candidate| {
+                Some(candidate.read.as_ref().ok()?.measured.fingerprint.clone())
+            })
+            .collect();
+        // Times and ceilings are extras: a history that cannot be read hinders no plan.
+        let (mut earlier, mut read_speed) = (Vec::new(), None);
+        if let Ok(history) = self.history().await {
+            let filter = LatestFilter {
+                machine: Some(self.machine.id.clone()),
+                models: Some(fingerprints),
+            };
+            earlier = history.finished_tests(&filter).await.unwrap_or_default();
+            read_speed = ReadSpeed::load(&history, &self.machine).await.ok();
+        }
+        let around = Around {
+            threads,
+            available: Host::new().state(None).memory_available_bytes,
+            earlier: &earlier,
+            ceiling: &|model| read_speed.as_ref()?.decode_ceiling(&self.machine, model),
+        };
+        prepare(candidates, &choice, &around)
+    }
+
+    /// Reads what a row stands for.
+    async fn candidate(self: &Arc<Self>, row: &str) -> Candidate {
+        let path = match self.subject_of_row(row).await {
+            Ok(path) => path,
+            Err(problem) => {
+                return Candidate {
+                    row: row.to_owned(),
+                    path: None,
+                    read: Err(problem),
+                };
+            }
+        };
+        let file = path.clone();
+        let read = self
+            .runtime
+            .spawn_blocking(move || Subject::read(&file))
+            .await;
+        Candidate {
+            row: row.to_owned(),
+            path: Some(path),
+            read: match read {
+                Ok(read) => read.map_err(Problem::from),
+                Err(_) => Err(Problem::new(
+                    "file_unusable",
+                    "The file could not be read. Look at its folder and try again.",
+                )),
+            },
+        }
     }
 }
 

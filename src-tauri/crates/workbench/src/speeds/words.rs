@@ -28,10 +28,7 @@ pub(super) fn detail(
     if bar.depth > 0 {
         parts.push(format!("depth {}", grouped(bar.depth)));
     }
-    parts.extend(settings_that_differ(bar, bars));
-    if bars.iter().any(|other| other.variant != bar.variant) {
-        parts.push(format!("CPU {}", bar.variant.unwrap_or("unknown")));
-    }
+    parts.extend(conditions(bar, bars));
     // Equal in all of that: only the time tells them apart.
     let twins = bars.iter().filter(|other| {
         other.model.fingerprint == bar.model.fingerprint
@@ -54,6 +51,34 @@ pub(super) fn detail(
         });
     }
     (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// What tells a result from others of the same model beside its quantization, for a list that says
+/// the time anyway: `d4096`, `4 threads`, ...
+pub fn differs(bar: &Bar<'_>, bars: &[Bar<'_>]) -> Vec<String> {
+    let usual = super::usual(bars);
+    let spec = |test: Option<&Test>| test.map(|test| test.record.spec);
+    let mut parts = Vec::new();
+    if let Some(spec) = spec(bar.prefill).filter(|spec| Some(spec.n_prompt) != usual.0) {
+        parts.push(format!("pp{}", spec.n_prompt));
+    }
+    if let Some(spec) = spec(bar.decode).filter(|spec| Some(spec.n_gen) != usual.1) {
+        parts.push(format!("tg{}", spec.n_gen));
+    }
+    if bar.depth > 0 {
+        parts.push(format!("d{}", bar.depth));
+    }
+    parts.extend(conditions(bar, bars));
+    parts
+}
+
+/// Settings and CPU variant, where they are not the same in all bars.
+fn conditions(bar: &Bar<'_>, bars: &[Bar<'_>]) -> Vec<String> {
+    let mut parts = settings_that_differ(bar, bars);
+    if bars.iter().any(|other| other.variant != bar.variant) {
+        parts.push(format!("CPU {}", bar.variant.unwrap_or("unknown")));
+    }
+    parts
 }
 
 /// Every setting that is not the same in all bars: two bars that differ in any are never named alike.
@@ -119,15 +144,15 @@ fn distinct<'a, T: PartialEq + 'a>(values: impl Iterator<Item = T>) -> Vec<T> {
 }
 
 pub(super) fn subject(bars: &[Bar<'_>]) -> String {
-    let models = distinct(bars.iter().map(|bar| bar.model.name.as_str()));
-    match models[..] {
-        [model] => model.to_owned(),
+    let models = distinct(bars.iter().map(Bar::name));
+    match &models[..] {
+        [model] => model.clone(),
         _ => format!("{} models", models.len()),
     }
 }
 
 pub(super) fn subtitle(bars: &[Bar<'_>], usual: (Option<u32>, Option<u32>)) -> String {
-    let models = distinct(bars.iter().map(|bar| bar.model.name.as_str()));
+    let models = distinct(bars.iter().map(Bar::name));
     let files = distinct(bars.iter().map(|bar| bar.model.fingerprint.as_str()));
     let what = match (models.len(), files.len()) {
         (1, 1) => match &bars[0].model.quantization {
