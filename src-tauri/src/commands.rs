@@ -16,7 +16,7 @@ use twospeed_views::models::*;
 pub type Doors = Arc<App>;
 
 /// From here to the page. One that is gone hears nothing, and nobody minds.
-fn teller<M: IpcResponse + Send + 'static>(channel: Channel<M>) -> Tell<M> {
+fn teller<M: IpcResponse + Send + Sync + 'static>(channel: Channel<M>) -> Tell<M> {
     Arc::new(move |message| {
         let _ = channel.send(message);
     })
@@ -55,7 +55,11 @@ mod tests {
     fn the_page_may_ask_each_command_and_nothing_else() {
         let capability: serde_json::Value =
             serde_json::from_str(include_str!("../capabilities/window.json")).unwrap();
-        let granted: Vec<_> = capability["permissions"].as_array().unwrap().iter().collect();
+        let granted: Vec<_> = capability["permissions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .collect();
         let wanted: Vec<_> = NAMES
             .iter()
             .map(|name| format!("allow-{}", name.replace('_', "-")))

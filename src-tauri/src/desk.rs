@@ -102,8 +102,9 @@ impl Desk for Desktop {
     }
 
     async fn copy_picture(&self, png: &[u8]) -> Result<(), Problem> {
-        let picture = Image::from_bytes(png)
-            .map_err(|error| Problem::new("clipboard", format!("The picture is broken: {error}.")))?;
+        let picture = Image::from_bytes(png).map_err(|error| {
+            Problem::new("clipboard", format!("The picture is broken: {error}."))
+        })?;
         let clipboard = self.app.clipboard();
         clipboard.write_image(&picture).map_err(clipboard_problem)
     }

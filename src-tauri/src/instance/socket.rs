@@ -96,11 +96,24 @@ fn connect(lock: &mut File) -> io::Result<UnixStream> {
 }
 
 impl Doorbell {
+    /// The first place that takes it: the session's folder, the data folder, one beside other
+    /// people's. Only this person may write to any of them.
     fn hang(mut lock: File, data: &Path, runtime: Option<&Path>) -> io::Result<Self> {
         // What a predecessor left in the file is wrong from now on.
         lock.set_len(0)?;
+        let name = name(data)?;
         let mut last = io::Error::from(io::ErrorKind::NotFound);
-        for place in places(data, runtime)? {
+        let folders: [&dyn Fn() -> Option<PathBuf>; 3] = [
+            &|| runtime.map(Path::to_path_buf),
+            &|| Some(data.to_path_buf()),
+            &|| own_temporary_folder(&name).ok(),
+        ];
+        let places = folders
+            .iter()
+            .filter_map(|folder| folder())
+            .map(|folder| folder.join(&name))
+            .filter(|place| place.is_absolute() && place.as_os_str().len() <= LONGEST_NAME);
+        for place in places {
             match listen(&place) {
                 Ok(listener) => {
                     lock.seek(SeekFrom::Start(0))?;
@@ -121,7 +134,7 @@ impl Doorbell {
     /// Waits for later starts on a thread of its own, and gives each message to `take`.
     ///
     /// The thread sleeps in the kernel until somebody rings.
-    pub fn answer(self, take: impl Fn(Handover) + Send + 'static) -> io::Result<Rung> {
+    pub fn answer(self, take: impl Fn(Handover) + Send + 'static) -> io::Result<Hung> {
         let place = self.place.clone();
         std::thread::Builder::new()
             .name("doorbell".to_owned())
@@ -132,17 +145,17 @@ impl Doorbell {
                 }
                 drop(self.lock);
             })?;
-        Ok(Rung { place })
+        Ok(Hung { place })
     }
 }
 
 /// Removes the socket's file at the end.
 #[derive(Debug)]
-pub struct Rung {
+pub struct Hung {
     place: PathBuf,
 }
 
-impl Drop for Rung {
+impl Drop for Hung {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.place);
     }
@@ -160,29 +173,18 @@ fn receive(mut stream: UnixStream, take: &impl Fn(Handover)) -> io::Result<()> {
     Ok(())
 }
 
-/// Where the socket may be, best first. All of them are folders that only this person may write to.
-fn places(data: &Path, runtime: Option<&Path>) -> io::Result<Vec<PathBuf>> {
+/// The socket's name: each data folder has its own.
+fn name(data: &Path) -> io::Result<String> {
     let mut hasher = DefaultHasher::new();
     data.canonicalize()?.hash(&mut hasher);
-    let name = format!("twospeed-window-{:016x}.sock", hasher.finish());
-    let folders = [
-        runtime.map(Path::to_path_buf),
-        Some(data.to_path_buf()),
-        own_temporary_folder(hasher.finish()).ok(),
-    ];
-    Ok(folders
-        .into_iter()
-        .flatten()
-        .map(|folder| folder.join(&name))
-        .filter(|place| place.is_absolute() && place.as_os_str().len() <= LONGEST_NAME)
-        .collect())
+    Ok(format!("twospeed-window-{:016x}", hasher.finish()))
 }
 
 /// A folder beside other people's that they cannot write to: it is refused where it is somebody else's.
-fn own_temporary_folder(hash: u64) -> io::Result<PathBuf> {
+fn own_temporary_folder(name: &str) -> io::Result<PathBuf> {
     use std::os::unix::fs::MetadataExt;
     let owner = rustix::process::getuid().as_raw();
-    let folder = std::env::temp_dir().join(format!("twospeed-{owner}-{hash:016x}"));
+    let folder = std::env::temp_dir().join(format!("{name}-{owner}"));
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
@@ -202,4 +204,97 @@ fn listen(place: &Path) -> io::Result<UnixListener> {
         _ => {}
     }
     UnixListener::bind(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn message() -> Handover {
+        Handover {
+            files: vec![PathBuf::from("/models/a.gguf")],
+            activation: None,
+        }
+    }
+
+    /// A first window in this folder that passes on what it is told.
+    fn first(data: &Path, runtime: Option<&Path>) -> (Hung, mpsc::Receiver<Handover>) {
+        let Role::First(doorbell) = claim(data, runtime, &Handover::default()) else {
+            unreachable!("nobody else is in this folder");
+        };
+        let (told, heard) = mpsc::channel();
+        let hung = doorbell
+            .answer(move |handover| told.send(handover).unwrap())
+            .unwrap();
+        (hung, heard)
+    }
+
+    #[test]
+    fn a_second_start_hands_over_and_is_second() {
+        let data = tempfile::tempdir().unwrap();
+        let runtime = tempfile::tempdir().unwrap();
+        let (_hung, heard) = first(data.path(), Some(runtime.path()));
+        for _ in 0..3 {
+            // It need not know the session's folder: the first one wrote down where it listens.
+            assert!(matches!(claim(data.path(), None, &message()), Role::Second));
+            assert_eq!(heard.recv().unwrap(), message());
+        }
+    }
+
+    #[test]
+    fn two_data_folders_have_two_first_windows() {
+        let runtime = tempfile::tempdir().unwrap();
+        let [a, b] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let _a = first(a.path(), Some(runtime.path()));
+        let _b = first(b.path(), Some(runtime.path()));
+    }
+
+    #[test]
+    fn what_a_killed_window_left_behind_keeps_nobody_out() {
+        let data = tempfile::tempdir().unwrap();
+        let runtime = tempfile::tempdir().unwrap();
+        // The socket's file and the written place stay; the lock went with its holder.
+        let Role::First(left) = claim(data.path(), Some(runtime.path()), &message()) else {
+            unreachable!("nobody else is in this folder");
+        };
+        let place = left.place.clone();
+        drop(left);
+        assert!(place.exists());
+        let (_hung, heard) = first(data.path(), Some(runtime.path()));
+        assert!(matches!(claim(data.path(), None, &message()), Role::Second));
+        assert_eq!(heard.recv().unwrap(), message());
+    }
+
+    #[test]
+    fn a_long_data_folder_and_no_session_still_find_a_place() {
+        let data = tempfile::tempdir().unwrap();
+        let long = data.path().join("x".repeat(200));
+        let (hung, heard) = first(&long, None);
+        assert!(matches!(claim(&long, None, &message()), Role::Second));
+        assert_eq!(heard.recv().unwrap(), message());
+        let folder = hung.place.parent().unwrap().to_path_buf();
+        drop(hung);
+        fs::remove_dir(folder).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_leaves_the_window_alone() {
+        let data = tempfile::tempdir().unwrap();
+        let file = data.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(matches!(claim(&file, None, &message()), Role::Alone));
+    }
+
+    #[test]
+    fn somebody_who_talks_nonsense_disturbs_nothing() {
+        let data = tempfile::tempdir().unwrap();
+        let (hung, heard) = first(data.path(), None);
+        let mut stream = UnixStream::connect(&hung.place).unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        drop(stream);
+        assert!(matches!(claim(data.path(), None, &message()), Role::Second));
+        assert_eq!(heard.recv().unwrap(), message());
+    }
 }

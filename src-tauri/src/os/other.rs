@@ -30,3 +30,6 @@ pub fn use_theme(window: &WebviewWindow, chosen: Option<Theme>, _shown: Theme) {
 
 /// The window's own event tells of changes.
 pub fn watch_system_theme(_app: &AppHandle, _changed: impl Fn(Theme) + 'static) {}
+
+/// Ctrl-C ends the program; whoever ends a session there closes its windows first.
+pub fn end_on_signals(_app: &AppHandle) {}

@@ -3,7 +3,8 @@
 mod theme;
 
 use gtk::prelude::GtkWindowExt;
-use tauri::WebviewWindow;
+use tauri::{AppHandle, WebviewWindow, async_runtime};
+use tokio::signal::unix::{SignalKind, signal};
 
 pub use theme::{system_theme, use_theme, watch_system_theme};
 
@@ -23,4 +24,22 @@ pub fn raise(window: &WebviewWindow, activation: Option<&str>) {
         gtk_window.set_startup_id(token);
     }
     let _ = window.set_focus();
+}
+
+/// A session that ends, a terminal that closes and Ctrl-C ask the program to end: it does so in order, and
+/// the window's place is remembered.
+pub fn end_on_signals(app: &AppHandle) {
+    for kind in [
+        SignalKind::terminate(),
+        SignalKind::interrupt(),
+        SignalKind::hangup(),
+    ] {
+        let app = app.clone();
+        async_runtime::spawn(async move {
+            if let Ok(mut asked) = signal(kind) {
+                asked.recv().await;
+                app.exit(0);
+            }
+        });
+    }
 }
