@@ -244,13 +244,14 @@ impl App {
     /// One scan; blocks. Stands still while something is timed.
     fn scan_now(&self) {
         let work = self.quiet.work();
-        let folders = self.folders_to_scan();
         let before: Vec<Item> = {
             let mut state = locked(&self.catalogue.state);
             state.fresh.clear();
             let entries = state.entries.values().filter(|entry| !entry.is_unmade);
             entries.map(|entry| entry.item.clone()).collect()
         };
+        // After `fresh` begins anew: what comes into the list from here on is in one of the two.
+        let folders = self.folders_to_scan();
         let go_on = || {
             work.make_way();
             let state = locked(&self.catalogue.state);
@@ -297,13 +298,22 @@ impl App {
     /// The built-in model is always among the models.
     pub(super) fn keep_builtin(&self) {
         let path = builtin::path(&self.data_folder);
-        if locked(&self.catalogue.state).entries.contains_key(&path) {
+        let is_sound = |entry: &Arc<Entry>| entry.hindrance.is_none();
+        let there = locked(&self.catalogue.state)
+            .entries
+            .get(&path)
+            .is_some_and(is_sound);
+        if there {
             return;
         }
         if let Some(model) = builtin::model(&self.data_folder) {
             let entry = Arc::new(Entry::unmade(model));
             let mut state = locked(&self.catalogue.state);
-            state.entries.entry(path).or_insert(entry);
+            // Half a file is as good as none: making it puts a whole one in its place.
+            let found = state.entries.entry(path).or_insert_with(|| entry.clone());
+            if !is_sound(found) {
+                *found = entry;
+            }
         }
     }
 
@@ -325,6 +335,12 @@ impl App {
                 },
             ));
         };
+        let is_listed = locked(&self.catalogue.state)
+            .entries
+            .contains_key(&item.path);
+        if let Some(same) = self.same_file(&item).filter(|_| !is_listed) {
+            return Ok(same);
+        }
         let mut state = locked(&self.catalogue.state);
         state.keep(&item);
         state.fresh.insert(item.path.clone());
@@ -333,6 +349,18 @@ impl App {
 }
 
 impl App {
+    /// The entry of a file that is in the list under another path: a link to it, or what it links
+    /// to. A scan lists each file once.
+    fn same_file(&self, item: &Item) -> Option<Arc<Entry>> {
+        let facts = |item: &Item| item.files.first().map(|file| (file.bytes, file.modified));
+        let mut alike = self.catalogue.entries();
+        alike.retain(|other| facts(&other.item) == facts(item) && other.item.path != item.path);
+        let real = std::fs::canonicalize(&item.path).ok()?;
+        alike
+            .into_iter()
+            .find(|other| std::fs::canonicalize(&other.item.path).is_ok_and(|path| path == real))
+    }
+
     /// Looks through the folders again.
     pub async fn scan(self: &Arc<Self>) -> Result<(), Problem> {
         self.begin_scan(false);

@@ -19,6 +19,8 @@ use crate::models::{Added, Folder};
 #[derive(Default)]
 pub(crate) struct Places {
     state: Mutex<State>,
+    /// Held while the list here and the list in the history become one.
+    change: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -30,6 +32,46 @@ struct State {
     /// Files that the program was started with, as rows, until the page has heard of them.
     opened: Vec<String>,
     has_started: bool,
+}
+
+impl State {
+    fn paths(&self) -> Vec<PathBuf> {
+        self.places.iter().map(|place| place.path.clone()).collect()
+    }
+
+    /// The list of the history, and what it could not keep.
+    fn now_are(&mut self, kept: Vec<PathBuf>) {
+        let before = std::mem::take(&mut self.places);
+        let all = kept.iter().chain(&self.of_this_session);
+        for path in all {
+            if !self.places.iter().any(|place| place.path == *path) {
+                let known = before.iter().find(|place| place.path == *path);
+                self.places.push(known.cloned().unwrap_or_else(|| Place {
+                    path: path.clone(),
+                    exists: true,
+                    is_file: is_named_gguf(path),
+                }));
+            }
+        }
+    }
+
+    /// What was seen of them.
+    fn are_found(&mut self, looked: Vec<Place>) {
+        for found in looked {
+            let place = self
+                .places
+                .iter_mut()
+                .find(|place| place.path == found.path);
+            if let Some(place) = place {
+                *place = found;
+            }
+        }
+    }
+}
+
+fn is_named_gguf(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|end| end.eq_ignore_ascii_case("gguf"))
 }
 
 #[derive(Clone)]
@@ -47,9 +89,7 @@ impl Place {
             exists: facts.is_ok(),
             is_file: match &facts {
                 Ok(facts) => facts.is_file(),
-                Err(_) => path
-                    .extension()
-                    .is_some_and(|end| end.eq_ignore_ascii_case("gguf")),
+                Err(_) => is_named_gguf(&path),
             },
             path,
         }
@@ -81,34 +121,20 @@ impl App {
             .collect()
     }
 
-    /// Reads the list again; another window or an older one may have changed it. Looks at each
-    /// place, off this thread: one may lie on a disk that does not answer.
+    /// Reads the list again, which another window may have changed, and looks at each place, off
+    /// this thread: one may lie on a disk that does not answer.
     pub(super) async fn load_places(&self) {
-        let kept = match self.history().await {
-            Ok(history) => history.folders().await.map_err(Problem::from),
-            Err(problem) => Err(problem),
-        };
-        let paths = {
-            let state = locked(&self.places.state);
-            let mut paths = match kept {
-                Ok(kept) => kept,
-                // Said when the history was opened; what was known stays.
-                Err(_) => state
-                    .places
-                    .iter()
-                    .map(|place| place.path.clone())
-                    .collect(),
-            };
-            for path in &state.of_this_session {
-                if !paths.contains(path) {
-                    paths.push(path.clone());
-                }
+        // What fails was said when the history was opened; what was known stays.
+        if let Ok(history) = self.history().await {
+            let _change = self.places.change.lock().await;
+            if let Ok(paths) = history.folders().await {
+                locked(&self.places.state).now_are(paths);
             }
-            paths
-        };
+        }
+        let paths = locked(&self.places.state).paths();
         let look = move || paths.into_iter().map(Place::look).collect::<Vec<_>>();
-        if let Ok(places) = tokio::task::spawn_blocking(look).await {
-            locked(&self.places.state).places = places;
+        if let Ok(looked) = tokio::task::spawn_blocking(look).await {
+            locked(&self.places.state).are_found(looked);
         }
     }
 
@@ -147,6 +173,7 @@ impl App {
 
     /// Takes a folder out of the list; its files stay where they are.
     pub async fn remove_folder(self: &Arc<Self>, folder: String) -> Result<(), Problem> {
+        let change = self.places.change.lock().await;
         let place = {
             let mut state = locked(&self.places.state);
             let Some(at) = state
@@ -168,6 +195,7 @@ impl App {
                 .map_err(Problem::from),
             Err(problem) => Err(problem),
         };
+        drop(change);
         self.begin_scan(true);
         self.tell(AppEvent::ModelsChanged);
         removed.map_err(|problem| Problem {
@@ -181,34 +209,34 @@ impl App {
     }
 
     async fn add(self: &Arc<Self>, path: PathBuf) -> Result<Added, Problem> {
-        let app = self.clone();
-        let looked = move || {
-            let place = checked(&path)?;
-            let entry = place
-                .is_file
-                .then(|| app.take_in(&place.path))
-                .transpose()?;
-            Ok((place, entry))
-        };
-        let (place, entry) = on_a_thread(looked).await?;
-        let row = entry
-            .filter(|entry| entry.item.role() == twospeed_library::Role::Model)
-            .map(|entry| entry.id.clone());
-        if let Some(folder) = self.listed(&place) {
-            return Ok(Added {
-                folder,
-                known: true,
-                row,
-            });
+        let place = on_a_thread(move || checked(&path)).await?;
+        let listed = self.listed(&place);
+        if listed.is_none() {
+            let _change = self.places.change.lock().await;
+            self.keep_place(&place).await;
+            locked(&self.places.state).places.push(place.clone());
         }
-        self.keep_place(&place).await;
-        locked(&self.places.state).places.push(place.clone());
-        self.begin_scan(true);
+        // After it is in the list: a scan that knows nothing of it does not throw it out then.
+        let row = match place.is_file {
+            true => self.row_at(place.path.clone()).await?,
+            false => None,
+        };
+        if listed.is_none() {
+            self.begin_scan(true);
+        }
         Ok(Added {
-            folder: place.shown(self, &self.catalogue.entries()),
-            known: false,
+            known: listed.is_some(),
+            folder: listed.unwrap_or_else(|| place.shown(self, &self.catalogue.entries())),
             row,
         })
+    }
+
+    /// Puts a file into the list; its row where it is a model.
+    async fn row_at(self: &Arc<Self>, path: PathBuf) -> Result<Option<String>, Problem> {
+        let app = self.clone();
+        let entry = on_a_thread(move || app.take_in(&path)).await?;
+        let is_model = entry.item.role() == twospeed_library::Role::Model;
+        Ok(is_model.then(|| entry.id.clone()))
     }
 
     /// The line of the list that has this place already: itself, or for a file its folder.
