@@ -47,4 +47,4 @@ pub use error::Error;
 pub use export::{LONGEST_SIDE, MOST_PIXELS, PngSize};
 pub use figure::{Figure, Frame, MARGIN};
 pub use palette::Theme;
-pub use speeds::{Measured, Overlays, Phase, Range, Row, Speeds, finding, speeds};
+pub use speeds::{Measured, Overlays, Phase, Range, Row, Speeds, clearly, finding, speeds};

@@ -31,8 +31,8 @@ pub fn finding(rows: &[Prepared], subject: &str) -> String {
 }
 
 /// Whether `a` is clearly slower or faster than `b`: their whiskers do not touch, and the
-/// difference is worth a word.
-fn clearly(a: &Measured, b: &Measured) -> Option<Ordering> {
+/// difference is worth a word. `None` where there is no telling.
+pub fn clearly(a: &Measured, b: &Measured) -> Option<Ordering> {
     let difference = (a.mean - b.mean).abs();
     let larger = a.mean.max(b.mean);
     let clear = match (a.deviation, b.deviation) {

@@ -17,6 +17,7 @@ use crate::palette::Role;
 use crate::scene::{Label, Layer, Scene, Shape};
 use crate::text::{self, Weight};
 
+pub use finding::clearly;
 use geometry::Geometry;
 use panel::{PHASES, PanelView};
 

@@ -230,7 +230,3 @@ impl App {
         }
     }
 }
-
-pub(super) fn not_yet() -> Problem {
-    Problem::new("not_yet", "This is not there yet.")
-}

@@ -1,5 +1,6 @@
 //! Results: what one bar of the figure stands for.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -80,28 +81,31 @@ impl<'a> Bar<'a> {
         without_quantization(&self.model.name)
     }
 
-    /// Models by size, then files by size, then as they were run.
-    fn order(&self) -> (u64, String, u64, u32, jiff::Timestamp) {
-        (
-            self.model.parameters,
-            self.name(),
-            self.model.file_bytes,
-            self.depth,
-            self.run.run.started_at,
-        )
-    }
 }
 
 /// The bars of the finished tests of `runs`, in the figure's order.
 pub fn bars(runs: &[WholeRun]) -> Vec<Bar<'_>> {
-    let mut bars = Vec::new();
+    let mut bars: Vec<Bar<'_>> = Vec::new();
     for run in runs {
         let first = bars.len();
         for test in run.tests.iter().filter(|test| is_result(test)) {
             add(&mut bars, first, run, test);
         }
     }
-    bars.sort_by_cached_key(Bar::order);
+    // Files of one model may differ in their parameters by a matrix that some have twice, and
+    // stand together all the same.
+    let mut sizes = HashMap::<String, u64>::new();
+    for bar in &bars {
+        let size = sizes.entry(bar.name()).or_insert(u64::MAX);
+        *size = bar.model.parameters.min(*size);
+    }
+    // Models by size, then files by size, then as they were run.
+    bars.sort_by_cached_key(|bar| {
+        let name = bar.name();
+        let size = sizes.get(&name).copied();
+        let file = bar.model.file_bytes;
+        (size, name, file, bar.depth, bar.run.run.started_at)
+    });
     bars
 }
 

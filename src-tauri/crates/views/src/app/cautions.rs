@@ -1,0 +1,147 @@
+//! What to beware of when comparing results.
+
+use twospeed_history::Test;
+
+use super::compare::Entry;
+use super::results::warnings;
+use crate::compare::Caution;
+
+/// Anchors of one machine repeat within 1 or 2 % while nothing changes.
+const STEADY: f64 = 0.02;
+/// Pairs of results that are named: the worst say enough.
+const MOST_PAIRS: usize = 3;
+
+/// In the order they are read.
+pub(super) fn cautions(entries: &[Entry<'_>]) -> Vec<Caution> {
+    let mut cautions = Vec::new();
+    cautions.extend(machines(entries));
+    cautions.extend(drifts(entries));
+    cautions.extend(settings(entries));
+    cautions.extend(entries.iter().filter_map(|entry| {
+        let warnings = warnings(&entry.bar);
+        (!warnings.is_empty()).then(|| Caution::Warned {
+            result: entry.name.clone(),
+            warnings,
+        })
+    }));
+    cautions
+}
+
+fn machines(entries: &[Entry<'_>]) -> Option<Caution> {
+    let mut ids = entries.iter().map(|entry| &entry.bar.run.run.machine.id);
+    let first = ids.next()?;
+    ids.any(|id| id != first).then_some(Caution::Machines)
+}
+
+/// Pairs whose anchors differ by more than the speeds they show, the worst first.
+fn drifts(entries: &[Entry<'_>]) -> Vec<Caution> {
+    let mut found: Vec<(f64, Caution)> = Vec::new();
+    for (index, one) in entries.iter().enumerate() {
+        for other in &entries[index + 1..] {
+            let Some(drift) = drift(one, other) else {
+                continue;
+            };
+            let caution = Caution::Drift {
+                one: one.name.clone(),
+                other: other.name.clone(),
+                relative: drift,
+            };
+            found.push((drift, caution));
+        }
+    }
+    found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    found
+        .into_iter()
+        .take(MOST_PAIRS)
+        .map(|(_, caution)| caution)
+        .collect()
+}
+
+/// How much the anchors of two results differ, where that is more than one of their speeds do.
+fn drift(one: &Entry<'_>, other: &Entry<'_>) -> Option<f64> {
+    let (a, b) = (&one.bar, &other.bar);
+    let (run, run_of_other) = (&a.run.run, &b.run.run);
+    // The kernel is the same only on the same machine, with as many threads, from one version.
+    if run.machine.id != run_of_other.machine.id
+        || run.app_version != run_of_other.app_version
+        || a.settings.n_threads != b.settings.n_threads
+    {
+        return None;
+    }
+    let phases = [
+        (a.prefill, b.prefill, &one.prefill, &other.prefill),
+        (a.decode, b.decode, &one.decode, &other.decode),
+    ];
+    phases
+        .into_iter()
+        .filter_map(|(test, test_of_other, speed, speed_of_other)| {
+            let drift = apart(anchor(test?)?, anchor(test_of_other?)?)?;
+            let shown = apart(speed.as_ref()?.mean, speed_of_other.as_ref()?.mean)?;
+            (drift > shown && drift > STEADY).then_some(drift)
+        })
+        .max_by(f64::total_cmp)
+}
+
+/// larger / smaller - 1.
+fn apart(a: f64, b: f64) -> Option<f64> {
+    let (small, large) = (a.min(b), a.max(b));
+    (small > 0.0 && large.is_finite()).then(|| large / small - 1.0)
+}
+
+/// The mean of the anchors beside a test.
+fn anchor(test: &Test) -> Option<f64> {
+    let end = test.end.as_ref()?;
+    let anchors: Vec<f64> = [end.anchor_before_ns, end.anchor_after_ns]
+        .into_iter()
+        .flatten()
+        .map(|ns| ns as f64)
+        .collect();
+    (!anchors.is_empty()).then(|| anchors.iter().sum::<f64>() / anchors.len() as f64)
+}
+
+/// What rows do not say of themselves: a row names every setting that llama-bench has.
+fn settings(entries: &[Entry<'_>]) -> Option<Caution> {
+    type Of = fn(&Entry<'_>) -> Vec<String>;
+    let of_settings: [(&str, Of); 4] = [
+        ("n_outputs", |entry| {
+            vec![entry.bar.settings.n_outputs.to_string()]
+        }),
+        ("prio", |entry| vec![entry.bar.settings.prio.to_string()]),
+        ("numa", |entry| vec![entry.bar.settings.numa.clone()]),
+        ("warm-up", |entry| {
+            let mut warmed: Vec<_> = entry
+                .bar
+                .tests()
+                .map(|test| test.record.warmup.to_string())
+                .collect();
+            warmed.dedup();
+            warmed
+        }),
+    ];
+    let build: (&str, Of) = ("llama.cpp build", |entry| {
+        let mut builds: Vec<_> = entry
+            .bar
+            .tests()
+            .filter_map(|test| {
+                let worker = test.end.as_ref()?.worker.as_ref()?;
+                Some(format!(
+                    "{} {}",
+                    worker.engine.build_number, worker.engine.build_commit
+                ))
+            })
+            .collect();
+        builds.dedup();
+        builds
+    });
+    let names: Vec<String> = of_settings
+        .into_iter()
+        .chain([build])
+        .filter(|(_, of)| {
+            let mut values = entries.iter().map(of).filter(|values| !values.is_empty());
+            let first = values.next();
+            values.any(|values| Some(values) != first)
+        })
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    (!names.is_empty()).then_some(Caution::Settings { names })
+}

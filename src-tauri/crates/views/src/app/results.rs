@@ -1,0 +1,171 @@
+//! The list of results.
+
+use jiff::Timestamp;
+use twospeed_history::{RunStatus, Test, WholeRun};
+use twospeed_library::display::{shortened, shown};
+use twospeed_measure::TestStatus;
+use twospeed_measure::machine::Machine;
+use twospeed_measure::warning::Warning;
+use twospeed_workbench::{Bar, bars, differs, measured};
+
+use super::plan::{base_name, quantization};
+use crate::compare::*;
+use crate::models::Speed;
+
+/// Longest line that names a run's models.
+const MODELS: usize = 120;
+
+/// Everything there is to choose from.
+pub(super) fn results(runs: &[WholeRun], here: &Machine) -> ResultsView {
+    let all = bars(runs);
+    let mut groups: Vec<(String, Vec<Bar<'_>>)> = Vec::new();
+    for bar in &all {
+        let name = bar.name();
+        match groups.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, group)) => group.push(*bar),
+            None => groups.push((name, vec![*bar])),
+        }
+    }
+    let mut groups: Vec<ResultGroup> = groups
+        .into_iter()
+        .map(|(name, bars)| group(&name, &bars, here))
+        .collect();
+    // Times of one zone and one number of digits: the later text is the later time.
+    let newest = |group: &ResultGroup| group.rows.iter().map(|row| row.at.clone()).max();
+    groups.sort_by_cached_key(|group| std::cmp::Reverse(newest(group)));
+    let has_result = |run: &WholeRun| all.iter().any(|bar| bar.run.run.id == run.run.id);
+    ResultsView {
+        groups,
+        runs: runs
+            .iter()
+            .filter(|run| !has_result(run))
+            .map(line)
+            .collect(),
+    }
+}
+
+fn group(name: &str, bars: &[Bar<'_>], here: &Machine) -> ResultGroup {
+    let mut rows: Vec<ResultRow> = bars.iter().filter_map(|bar| row(bar, bars, here)).collect();
+    rows.sort_by(|a, b| b.at.cmp(&a.at));
+    ResultGroup {
+        name: shown(name),
+        rows,
+    }
+}
+
+fn row(bar: &Bar<'_>, group: &[Bar<'_>], here: &Machine) -> Option<ResultRow> {
+    let run = &bar.run.run;
+    let machine = &run.machine;
+    let began = bar.tests().map(|test| test.record.started_at).min()?;
+    Some(ResultRow {
+        id: bar.id()?.to_string(),
+        run: run.id.to_string(),
+        quantization: quantization(bar.model),
+        differs: shown(&differs(bar, group).join(", ")),
+        at: time(began),
+        elsewhere: (machine.id != here.id)
+            .then(|| shown(machine.name.as_deref().unwrap_or(&machine.cpu))),
+        prefill: bar.prefill.and_then(speed),
+        decode: bar.decode.and_then(speed),
+        warnings: warnings(bar),
+        noted: run.note.is_some(),
+    })
+}
+
+/// RFC 3339 in UTC with as many digits each, so that later is larger.
+pub(super) fn time(at: Timestamp) -> String {
+    format!("{at:.3}")
+}
+
+/// A test's speed, as figures show it.
+pub(super) fn speed(test: &Test) -> Option<Speed> {
+    let measured = measured(test)?;
+    let spec = test.record.spec;
+    Some(Speed {
+        mean: measured.mean,
+        deviation: measured.deviation,
+        samples: measured.samples,
+        tokens: u32::try_from(spec.tokens()).ok()?,
+        depth: spec.n_depth,
+        at: time(test.record.started_at),
+    })
+}
+
+/// What readers of a result should know, each once.
+pub(super) fn warnings(bar: &Bar<'_>) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for warning in bar
+        .tests()
+        .filter_map(|test| test.end.as_ref())
+        .flat_map(|end| &end.warnings)
+    {
+        if !warnings.contains(warning) {
+            warnings.push(warning.clone());
+        }
+    }
+    warnings
+}
+
+/// A run without a result.
+fn line(run: &WholeRun) -> RunLine {
+    RunLine {
+        id: run.run.id.to_string(),
+        at: time(run.run.started_at),
+        models: models(run),
+        sentence: why(run),
+    }
+}
+
+/// `SmolLM2 135M Instruct Q4_1, Q8_0; Qwen3 0.6B Q8_0`.
+fn models(run: &WholeRun) -> String {
+    let mut models: Vec<(String, Vec<String>)> = Vec::new();
+    for test in &run.tests {
+        let name = base_name(&test.record.model);
+        let quantization = quantization(&test.record.model);
+        let index = match models.iter().position(|(other, _)| *other == name) {
+            Some(index) => index,
+            None => {
+                models.push((name, Vec::new()));
+                models.len() - 1
+            }
+        };
+        if !models[index].1.contains(&quantization) {
+            models[index].1.push(quantization);
+        }
+    }
+    let models: Vec<String> = models
+        .into_iter()
+        .map(|(name, quantizations)| format!("{name} {}", quantizations.join(", ")))
+        .collect();
+    match models.is_empty() {
+        true => "No test".to_owned(),
+        false => shortened(&models.join("; "), MODELS),
+    }
+}
+
+/// Why a run has no result.
+fn why(run: &WholeRun) -> String {
+    let failure = run
+        .tests
+        .iter()
+        .find_map(|test| match &test.end.as_ref()?.status {
+            TestStatus::Failed { message, .. } => Some(shown(message)),
+            _ => None,
+        });
+    let is_done = |test: &Test| {
+        let end = test.end.as_ref();
+        end.is_some_and(|end| end.status == TestStatus::Done)
+    };
+    match run.run.status {
+        RunStatus::Running => "It is being measured.".to_owned(),
+        _ if failure.is_some() => failure.unwrap_or_default(),
+        RunStatus::Interrupted => {
+            "Its program ended before a test was done; the samples until then are kept.".to_owned()
+        }
+        RunStatus::Stopped => "It was stopped before a test was done.".to_owned(),
+        RunStatus::Complete if run.tests.iter().any(is_done) => {
+            "Prompt and answer were timed as one, which this figure has no place for.".to_owned()
+        }
+        RunStatus::Complete => "No test was done.".to_owned(),
+    }
+}
