@@ -5,9 +5,12 @@
 //! waits for the history or for a scan before the first view is there.
 
 mod catalogue;
+mod cautions;
 mod compare;
 mod environment;
 mod eta;
+mod explain;
+mod export;
 mod facts;
 mod folders;
 mod history;
@@ -20,8 +23,10 @@ mod models;
 mod paths;
 mod plan;
 mod quiet;
+mod results;
 mod run;
 mod run_log;
+mod run_page;
 mod settings;
 mod typed;
 
