@@ -23,5 +23,7 @@ export default defineConfig({
     setupFiles: ["src/lib/testing/setup.ts"],
     reporters: ["default", "./src/lib/testing/summary.ts"],
     restoreMocks: true,
+    // A check by axe-core takes seconds on a slow machine.
+    testTimeout: 30_000,
   },
 });

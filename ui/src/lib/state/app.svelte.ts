@@ -107,6 +107,8 @@ export class AppState {
   takeJob(job: Job): void {
     const others = this.jobs.filter((each) => each.id !== job.id && each.row !== job.row);
     const over = job.state.state === "done" || job.state.state === "cancelled";
+    if (job.state.state === "done" && this.view !== "models")
+      this.notice(`${job.title} is there. Select it in Models to measure it.`);
     this.jobs = over ? others : [...others, job];
   }
 

@@ -10,6 +10,11 @@ window.matchMedia ??= (media: string): MediaQueryList =>
     removeListener: () => undefined,
   });
 
+// axe-core draws letters to see whether they are icons; there are none.
+HTMLCanvasElement.prototype.getContext = () => null;
+
+Element.prototype.scrollIntoView ??= () => undefined;
+
 HTMLDialogElement.prototype.showModal ??= function showModal(this: HTMLDialogElement) {
   this.open = true;
 };

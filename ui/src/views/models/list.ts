@@ -17,18 +17,19 @@ const USUAL = new Set(["Q4_K_M", "Q6_K", "Q8_0"]);
 
 /** Letters that are the same to a person who searches. */
 function plain(text: string): string {
-  return text
-    .normalize("NFKD")
-    .replace(/\p{M}/gu, "")
-    .toLowerCase()
-    .replace(/[\s_-]+/g, " ");
+  return text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase().replace(/[_-]+/g, "");
 }
 
 /** Whether every word of `words` is in one of the texts. */
 export function matches(words: string, texts: (string | null)[]): boolean {
-  const all = plain(texts.filter((text) => text !== null).join(" "));
+  // A name with its spaces and without them: `smollm2-135m` finds `SmolLM2 135M`.
+  const all = texts
+    .filter((text) => text !== null)
+    .map(plain)
+    .flatMap((text) => [text, text.replace(/\s+/g, "")])
+    .join(" ");
   return plain(words)
-    .split(" ")
+    .split(/\s+/)
     .every((word) => all.includes(word));
 }
 
