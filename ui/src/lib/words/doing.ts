@@ -90,5 +90,7 @@ const FAILURES: Partial<Record<string, FailureWords>> = {
 
 /** Words for a failure by its key; one that is not known is a failure all the same. */
 export function failureWords(code: string): FailureWords {
-  return FAILURES[code] ?? { name: "failed", advice: null };
+  return (
+    (Object.hasOwn(FAILURES, code) ? FAILURES[code] : undefined) ?? { name: "failed", advice: null }
+  );
 }

@@ -1,7 +1,7 @@
 /** What the head of a run says, in words. */
 import type { PlanView, StopHow } from "$lib/backend/bindings";
 import { about, count, duration, nbsp, speedWithUnit, whole } from "$lib/format";
-import { over, spentS, type Run, type TestState } from "$lib/state/run-steps";
+import { spentS, type Run, type TestState } from "$lib/state/run-steps";
 import { testInSentence } from "$lib/words/doing";
 
 /** The one big line. */
@@ -22,9 +22,9 @@ export function headline(run: Run, stopping: StopHow | null): string {
 
 /** The line below it. */
 export function progressLine(run: Run): string {
-  const done = over(run);
   const all = run.tests.length;
   const failed = run.tests.filter(({ status }) => status === "failed").length;
+  const done = run.tests.filter(({ status }) => status === "done").length + failed;
   const spent = spentS(run);
   const sentences = [
     `${whole(done)} of ${count(all, "test")} done` +

@@ -12,7 +12,8 @@ function plannables(fake: Fake): Plannable[] {
         prefill: row.prefill?.mean ?? made.prefill,
         decode: row.decode?.mean ?? (row.decode_ceiling ?? made.ceiling ?? 100) * 0.8,
         ceiling: row.decode_ceiling,
-        hindrance: row.hindrance,
+        // The built-in model is made by the run that needs it.
+        hindrance: group.synthetic ? null : row.hindrance,
         known: row.prefill !== null && row.decode !== null,
       };
     }),
