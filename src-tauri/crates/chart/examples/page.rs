@@ -32,24 +32,24 @@ fn main() -> Result<(), Box<dyn Error>> {
         scale,
     };
     for (name, input, frame, ceiling) in [
-        ("four", &quantizations, place(580.0, 648.0, 1.0), true),
+        ("four", &quantizations, place(580.0, 639.0, 1.0), true),
         (
             "four-without-ceiling",
             &quantizations,
-            place(580.0, 648.0, 1.0),
+            place(580.0, 639.0, 1.0),
             false,
         ),
         (
             "four-large",
             &quantizations,
-            place(696.0, 1000.0, 1.6),
+            place(672.0, 1000.0, 1.6),
             true,
         ),
-        ("one", &one, place(580.0, 648.0, 1.0), true),
+        ("one", &one, place(580.0, 639.0, 1.0), true),
         (
             "hostile",
             &measured_only(inputs::hostile()),
-            place(580.0, 648.0, 1.0),
+            place(580.0, 639.0, 1.0),
             true,
         ),
     ] {

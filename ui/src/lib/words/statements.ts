@@ -44,9 +44,9 @@ export function times(factor: number): string {
   return `${written}${nbsp}×`;
 }
 
-/** Milliseconds: `9.3 ms`, `0.84 ms`, `142 ms`. */
+/** Milliseconds: `0.84 ms`, `9.3 ms`, `20.4 ms`, `142 ms`. */
 export function milliseconds(ms: number): string {
-  if (ms >= 9.95) return `${whole(ms)}${nbsp}ms`;
+  if (ms >= 99.95) return `${whole(ms)}${nbsp}ms`;
   return `${ms >= 0.995 ? ms.toFixed(1) : significant(ms)}${nbsp}ms`;
 }
 
@@ -105,10 +105,10 @@ function ceilingShare(said: Of<"ceiling_share">): StatementWords {
 
 function tokenTime({ token_ms, weights_ms }: Of<"token_time">): StatementWords {
   const share = weights_ms / token_ms;
+  const said = { number: milliseconds(token_ms), phase: "decode" as const };
   if (!(share <= 1)) {
     return {
-      number: milliseconds(token_ms),
-      phase: "decode",
+      ...said,
       sentence: `is what a token takes, less than the ${milliseconds(weights_ms)} that reading its weights would take.`,
       advice: TOO_LOW,
       parts: [],
@@ -116,9 +116,8 @@ function tokenTime({ token_ms, weights_ms }: Of<"token_time">): StatementWords {
   }
   const rest = token_ms - weights_ms;
   return {
-    number: percent(share),
-    phase: "decode",
-    sentence: `of each token’s ${milliseconds(token_ms)} is reading weights, at the least. The rest is the cache, the arithmetic and waiting.`,
+    ...said,
+    sentence: `is what a token takes: at least ${percent(share)} of it is reading weights. The rest is the cache, the arithmetic and waiting.`,
     advice: null,
     parts: [
       { name: "Weights", colour: "decode", share, value: milliseconds(weights_ms) },
