@@ -76,6 +76,11 @@ export class Fake implements Backend {
     });
   }
 
+  /** Whether it answers a command. */
+  knows(name: CommandName): boolean {
+    return name in usual || name in this.#own;
+  }
+
   /** Says something to everyone who follows the app. */
   tell(event: AppEvent): void {
     for (const listener of this.#listeners) listener(structuredClone(event));
