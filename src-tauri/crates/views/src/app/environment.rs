@@ -4,13 +4,16 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Reads an environment variable.
+pub type Variable = dyn Fn(&str) -> Option<OsString> + Send + Sync;
+
 /// The person's surroundings.
 #[derive(Clone)]
 pub struct Environment {
     /// The person's home folder; `None` = there is none.
     pub home: Option<PathBuf>,
     /// Reads an environment variable.
-    pub variable: Arc<dyn Fn(&str) -> Option<OsString> + Send + Sync>,
+    pub variable: Arc<Variable>,
     /// The file by which measurements on this machine wait for each other.
     pub lease: PathBuf,
 }

@@ -65,15 +65,12 @@ impl App {
         }
     }
 
-    /// The history where it is open now.
-    pub(crate) fn history_now(&self) -> Option<History> {
-        self.history
-            .opened
-            .borrow()
-            .as_ref()?
-            .as_ref()
-            .ok()
-            .cloned()
+    /// Leaves a single tidy file; nothing is lost without it.
+    pub(super) async fn close_history(&self) {
+        let opened = self.history.opened.borrow().clone();
+        if let Some(Ok(history)) = opened {
+            history.close().await;
+        }
     }
 
     /// What `start` says of the history; what is not known yet comes as events.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use tokio::sync::watch;
 use twospeed_library::download::{self, Doing, Hub, OFFER, Request};
 use twospeed_library::{FileType, builtin, quantized_path};
 use twospeed_measure::Stop;
@@ -25,6 +26,9 @@ use crate::jobs::{Job, JobKind, JobState};
 /// The page hears of a job's progress this often at most; first and last always.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
+/// How long the end of the program waits for the end of what goes on.
+const FAREWELL: Duration = Duration::from_secs(3);
+
 /// Pause before the second try of a download.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -40,6 +44,7 @@ struct Live {
     job: Job,
     stop: Stop,
     told: Option<Instant>,
+    ended: watch::Sender<Option<Result<String, Problem>>>,
 }
 
 /// What a job is to do.
@@ -80,6 +85,7 @@ impl App {
                 job: job.clone(),
                 stop: stop.clone(),
                 told: None,
+                ended: watch::Sender::new(None),
             });
         }
         self.tell(AppEvent::Job { job: job.clone() });
@@ -103,11 +109,53 @@ impl App {
         Ok(())
     }
 
-    /// Stops every job: the window is being closed.
-    pub fn stop_jobs(&self) {
-        for live in locked(&self.jobs.live).iter() {
-            live.stop.now();
+    /// Waits for the end of a job; its row is the answer.
+    ///
+    /// Errors: why nothing came of it; `row_not_there` where it takes longer than that.
+    pub(super) async fn ended(&self, id: &str, patience: Duration) -> Result<String, Problem> {
+        let live = {
+            let live = locked(&self.jobs.live);
+            let found = live.iter().find(|live| live.job.id == id);
+            found.map(|live| (live.ended.subscribe(), live.job.clone()))
+        };
+        let gone = || Problem::new("row_unknown", "The job is over. Scan the folders again.");
+        let (mut ended, job) = live.ok_or_else(gone)?;
+        match tokio::time::timeout(patience, ended.wait_for(Option::is_some)).await {
+            Ok(Ok(ended)) => ended.clone().ok_or_else(gone)?,
+            Ok(Err(_)) => Err(gone()),
+            Err(_) => Err(Problem::new(
+                "row_not_there",
+                format!(
+                    "{} is still being made. Wait for it, or go on without it.",
+                    job.title
+                ),
+            )),
         }
+    }
+
+    /// Ends what goes on and closes the history: the window is being closed. Takes at most
+    /// a few seconds; what is not over by then is cut off, which nothing stored minds.
+    pub async fn close(&self) {
+        // Stopped at once: this is where the program ends.
+        let _ = self.stop_run(crate::measure::StopHow::Now).await;
+        let waits: Vec<_> = locked(&self.jobs.live)
+            .iter()
+            .map(|live| {
+                live.stop.now();
+                live.ended.subscribe()
+            })
+            .collect();
+        let jobs = async {
+            for mut ended in waits {
+                // An end that was missed is an end.
+                let _ = ended.wait_for(Option::is_some).await;
+            }
+            while self.is_measuring() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let _ = tokio::time::timeout(FAREWELL, jobs).await;
+        self.close_history().await;
     }
 
     /// Jobs that are not ended.
@@ -366,11 +414,12 @@ impl App {
         let ended = {
             let mut live = locked(&self.jobs.live);
             let at = live.iter().position(|live| live.job.id == id);
-            at.map(|at| live.remove(at).job)
+            at.map(|at| live.remove(at))
         };
-        let Some(mut job) = ended else {
+        let Some(Live { mut job, ended, .. }) = ended else {
             return;
         };
+        ended.send_replace(Some(done.clone()));
         job.state = match done {
             Ok(row) => JobState::Done { row },
             Err(problem) if problem.code == "cancelled" => JobState::Cancelled,

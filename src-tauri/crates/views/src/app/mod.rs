@@ -38,7 +38,7 @@ use twospeed_engine::Engine;
 use twospeed_measure::machine::Machine;
 use twospeed_measure::platform;
 
-pub use environment::Environment;
+pub use environment::{Environment, Variable};
 pub use quiet::{Quiet, Timed};
 
 use crate::Problem;
@@ -163,9 +163,11 @@ mod tests {
                     $(async fn $name(app: Arc<App>, $($argument: $type,)* $(events: Tell<$message>)?) -> Result<$answer, Problem> {
                         app.$name($($argument,)* $({ let events: Tell<$message> = events; events })?).await
                     })*
+                    /// The shell runs them on any thread.
                     fn may_cross_threads() {
-                        fn sent<T: Send>(_: fn(Arc<App>) -> T) {}
-                        sent(start);
+                        fn sent<T: Send>(_: T) {}
+                        fn given<T>() -> T { unreachable!("never called") }
+                        $(sent($name(given(), $(given::<$type>(),)* $(given::<Tell<$message>>())?));)*
                     }
                 }
             };

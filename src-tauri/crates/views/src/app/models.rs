@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use twospeed_library::display::{shown, shown_path};
 use twospeed_library::download::OFFER;
@@ -15,10 +16,14 @@ use crate::Problem;
 use crate::desk::locked;
 use crate::models::*;
 
+/// How long a plan waits for the built-in model: it is made in a second or a few, unless something
+/// is being measured meanwhile.
+const PATIENCE: Duration = Duration::from_secs(15);
+
 /// A source with fewer bits than this costs quality beyond that of what is made of it.
 const COARSE_BITS: f64 = 8.0;
 
-/// A row as the other half of the app needs it.
+/// A row of the list, by name.
 pub(crate) struct KnownRow {
     /// Name of the base model.
     pub(crate) name: String,
@@ -26,8 +31,6 @@ pub(crate) struct KnownRow {
     pub(crate) quantization: String,
     /// Its file; `None` where none is there yet.
     pub(crate) entry: Option<Arc<Entry>>,
-    /// Why it cannot be measured; `None` = it can.
-    pub(crate) hindrance: Option<String>,
 }
 
 impl App {
@@ -44,7 +47,6 @@ impl App {
             name: group.name.clone(),
             quantization: found.quantization.clone(),
             entry: self.catalogue.entry(row),
-            hindrance: found.hindrance.clone(),
         };
         view.groups.iter().find_map(|group| {
             let found = group.rows.iter().find(|found| found.id == row)?;
@@ -52,33 +54,39 @@ impl App {
         })
     }
 
-    /// The file behind a row, to be measured; the built-in model is made where it is not there yet
-    /// (some seconds; does not take the machine's lease, whoever measures has it).
+    /// The file behind a row, to be measured. The built-in model is made where it is not there yet,
+    /// as a job that the page sees; who waits for that must not hold the machine's lease.
     ///
     /// Errors: `row_unknown`, `row_not_there`, or why the model cannot be made.
-    pub(crate) async fn subject_of_row(&self, row: &str) -> Result<PathBuf, Problem> {
-        let built_in = builtin::path(&self.data_folder);
-        if row == id_of(&built_in) {
-            let folder = self.data_folder.clone();
-            return on_a_thread(move || {
-                builtin::ensure(&folder, &mut |_, _| true)
-                    .map_err(|error| Problem::new("builtin_not_made", error))
-            })
-            .await;
-        }
-        if let Some(entry) = self.catalogue.entry(row) {
-            return Ok(entry.item.path.clone());
-        }
-        Err(match self.known_row(row) {
-            Some(known) => Problem::new(
-                "row_not_there",
-                format!(
-                    "{} {} is not on this disk. Make it first.",
-                    known.name, known.quantization
+    pub(crate) async fn subject_of_row(self: &Arc<Self>, row: &str) -> Result<PathBuf, Problem> {
+        self.keep_builtin();
+        let there = self.catalogue.entry(row).filter(|entry| !entry.is_unmade);
+        let is_built_in = row == id_of(&builtin::path(&self.data_folder));
+        match there {
+            Some(entry) if !is_built_in || entry.item.path.exists() => Ok(entry.item.path.clone()),
+            _ if is_built_in => self.made(row.to_owned()).await,
+            _ => Err(match self.known_row(row) {
+                Some(known) => Problem::new(
+                    "row_not_there",
+                    format!(
+                        "{} {} is not on this disk. Make it first.",
+                        known.name, known.quantization
+                    ),
                 ),
-            ),
-            None => unknown_row(),
-        })
+                None => unknown_row(),
+            }),
+        }
+    }
+
+    /// The file of a row that is made meanwhile, if that does not take long.
+    async fn made(self: &Arc<Self>, row: String) -> Result<PathBuf, Problem> {
+        let job = self.make(row.clone()).await?;
+        let ended = self.ended(&job.id, PATIENCE).await;
+        // It may have ended before it could be waited for.
+        match self.catalogue.entry(&row).filter(|entry| !entry.is_unmade) {
+            Some(entry) => Ok(entry.item.path.clone()),
+            None => Err(ended.err().unwrap_or_else(unknown_row)),
+        }
     }
 
     pub(super) fn view(&self, free: Option<u64>) -> ModelsView {

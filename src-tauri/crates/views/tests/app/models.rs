@@ -225,18 +225,15 @@ async fn files_that_are_opened_are_in_the_list_when_the_page_hears_of_them() {
     write_model(&file, "Small One", FileType::Q8_0);
     window.app.opened(vec![file.clone()]);
     // Started with it: `start` tells.
-    let opened = loop {
-        let opened = window.app.start().await.unwrap().opened;
-        if !opened.is_empty() {
-            break opened;
-        }
-        // Too early: it then comes as an event.
+    let mut opened = window.app.start().await.unwrap().opened;
+    if opened.is_empty() {
+        // Asked too early: it then comes as an event.
         let rows = window.hear(|event| match event {
             AppEvent::Opened { rows } => Some(rows.clone()),
             _ => None,
         });
-        break rows.await;
-    };
+        opened = rows.await;
+    }
     let view = window.app.models().await.unwrap();
     assert_eq!(row(&view, "Small One", "Q8_0").id, opened[0]);
 
@@ -401,7 +398,11 @@ async fn a_link_to_a_listed_file_is_that_file() {
     assert_eq!(added.row, Some(id));
     let view = window.scanned().await;
     let group = view.groups.iter().find(|group| group.name == "Small One");
-    let on_disk = group.unwrap().rows.iter().filter(|row| row.place == Place::OnDisk);
+    let on_disk = group
+        .unwrap()
+        .rows
+        .iter()
+        .filter(|row| row.place == Place::OnDisk);
     assert_eq!(on_disk.count(), 1, "each file once");
 }
 
@@ -409,7 +410,11 @@ async fn a_link_to_a_listed_file_is_that_file() {
 async fn half_a_built_in_model_is_as_good_as_none() {
     let window = Window::new().await;
     fs::create_dir_all(window.path("data/models")).unwrap();
-    fs::write(window.path("data/models/twospeed-builtin-150m-Q4_K_M.gguf"), b"GGUF").unwrap();
+    fs::write(
+        window.path("data/models/twospeed-builtin-150m-Q4_K_M.gguf"),
+        b"GGUF",
+    )
+    .unwrap();
     window.app.start().await.unwrap();
     let view = window.scanned().await;
     let group = view.groups.iter().find(|group| group.synthetic).unwrap();
