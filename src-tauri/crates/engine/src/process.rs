@@ -14,8 +14,9 @@ use crate::os;
 use crate::supervise::Body;
 
 /// What a window sets for itself and for its kind: nothing the engine needs.
-const WINDOW_VARIABLES: [&str; 7] = [
+const WINDOW_VARIABLES: [&str; 8] = [
     "WEBKIT_",
+    "__NV_DISABLE_EXPLICIT_SYNC",
     "GTK_",
     "GDK_",
     "GIO_",
@@ -242,7 +243,12 @@ mod tests {
     #[test]
     fn the_worker_inherits_what_an_engine_needs_and_nothing_of_a_window() {
         let unwanted = |name: &str| is_unwanted(OsStr::new(name));
-        for name in ["WEBKIT_DISABLE_DMABUF_RENDERER", "GTK_PATH", "GDK_BACKEND"] {
+        for name in [
+            "WEBKIT_DISABLE_DMABUF_RENDERER",
+            "__NV_DISABLE_EXPLICIT_SYNC",
+            "GTK_PATH",
+            "GDK_BACKEND",
+        ] {
             assert!(unwanted(name), "{name}");
         }
         for name in [
