@@ -4,6 +4,7 @@ import { main, SetupError } from "./setup.mjs";
 
 const benchmarks = {
   parity: () => import("./bench/parity.mjs"),
+  window: () => import("./bench/window.mjs"),
 };
 
 await main(async () => {

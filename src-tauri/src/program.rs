@@ -85,7 +85,7 @@ fn set_up(app: &mut tauri::App, data: &Path, role: Role, handover: Handover) -> 
         doors.opened(handover.files);
     }
     app.manage::<commands::Doors>(doors);
-    window::open(&handle, preferences.text_size)?;
+    window::open(&handle, data, preferences.text_size)?;
     if let Role::First(doorbell) = role {
         let window = handle.clone();
         let hung = doorbell.answer(move |handover| opened::hand_over(&window, handover))?;

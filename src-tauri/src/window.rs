@@ -17,12 +17,16 @@ pub const LABEL: &str = "main";
 /// The page has this long to paint before the window shows without it.
 const PATIENCE: Duration = Duration::from_millis(400);
 
+/// After this time the desktop has put a window that was shown where it will be, and has said so: before,
+/// GTK knows neither its place nor its size.
+const SETTLED: Duration = Duration::from_millis(250);
+
 /// Whether the window has been shown.
 #[derive(Debug, Default)]
 pub struct Shown(AtomicBool);
 
 /// Makes the window, in the colours of its page, and shows it when the page has painted or is late.
-pub fn open(app: &AppHandle, text_size: f64) -> tauri::Result<WebviewWindow> {
+pub fn open(app: &AppHandle, data: &Path, text_size: f64) -> tauri::Result<WebviewWindow> {
     let look = app.state::<Appearance>();
     let theme = look.shown();
     let page = format!(
@@ -33,16 +37,17 @@ pub fn open(app: &AppHandle, text_size: f64) -> tauri::Result<WebviewWindow> {
         .title("Twospeed")
         .inner_size(1280.0, 800.0)
         .min_inner_size(900.0, 600.0)
+        .prevent_overflow()
         .background_color(appearance::background(theme))
         .visible(false)
-        // The page stores nothing by itself: no folder of cookies and caches appears anywhere.
-        .incognito(true)
+        // The page stores nothing by itself, but WebKit keeps its books; a private window would keep
+        // none, and WebDriver cannot drive one.
+        .data_directory(data.join("web"))
         .on_navigation(is_our_page)
         .on_new_window(|_, _| NewWindowResponse::Deny)
         .on_download(|_, _| false)
         .build()?;
     look.dress(&window);
-    place::keep_in_reach(&window)?;
     let late = app.clone();
     tauri::async_runtime::spawn(async move {
         tokio::time::sleep(PATIENCE).await;
@@ -59,6 +64,11 @@ pub fn show(app: &AppHandle) {
     if let Some(window) = app.get_webview_window(LABEL) {
         let _ = window.show();
         let _ = window.set_focus();
+        tauri::async_runtime::spawn(async move {
+            tokio::time::sleep(SETTLED).await;
+            // A desktop that does not say where its windows are keeps them in reach by itself.
+            let _ = place::keep_in_reach(&window);
+        });
     }
 }
 

@@ -15,10 +15,8 @@ describe("a window that is open", () => {
   after(() => window?.close());
 
   test("shows the rail with the views that there are", async () => {
-    const rail = await window.byRole("navigation");
-    for (const view of ["Models", "Measure", "Compare", "Settings"]) {
-      await window.byRole("button", new RegExp(`^${view}`), { within: rail }).catch(() => window.byRole("link", new RegExp(`^${view}`), { within: rail }));
-    }
+    await window.byRole("navigation");
+    for (const view of ["Models", "Measure", "Compare", "Settings"]) await window.byRole(["button", "link"], new RegExp(`^${view}`));
     await window.screenshot("frame");
   });
 
@@ -181,6 +179,44 @@ describe("a start", () => {
       await window.screenshot("frame-1000x700");
     } finally {
       await window.close();
+    }
+  });
+
+  test("comes back from a place that no screen shows any more", async () => {
+    const around = surroundings();
+    mkdirSync(around.data);
+    const place = { width: 1000, height: 700, x: 100, y: 790, prev_x: 0, prev_y: 0, maximized: false, visible: true, decorated: true, fullscreen: false };
+    writeFileSync(join(around.data, "window-place.json"), JSON.stringify({ main: place }));
+    const window = await open({ around });
+    try {
+      await window.byRole("navigation");
+      const at = () => window.run(() => ({ x: screenX, y: screenY, width: innerWidth, height: innerHeight }));
+      await window.until(async () => (await at()).y < 200, "the window is still out of reach");
+      assert.deepEqual(await at(), { x: 140, y: 50, width: 1000, height: 700 });
+    } finally {
+      await window.close();
+      around.remove();
+    }
+  });
+
+  test("that is asked to end does so in order, and its place is remembered", async () => {
+    const around = surroundings();
+    mkdirSync(around.data);
+    const file = join(around.data, "window-place.json");
+    const place = { width: 950, height: 650, x: 120, y: 60, prev_x: 0, prev_y: 0, maximized: false, visible: true, decorated: true, fullscreen: false };
+    writeFileSync(file, JSON.stringify({ main: place }));
+    const { display, stop } = await screen();
+    const window = new Program(program, ["--data-dir", around.data], { env: variables({ display, around }) });
+    try {
+      await listening(around, window, 1);
+      writeFileSync(file, "");
+      process.kill(window.pid, "SIGTERM");
+      assert.deepEqual(await window.ended(), { code: 0, signal: null }, window.output);
+      assert.deepEqual(JSON.parse(readFileSync(file, "utf8")).main, place);
+    } finally {
+      await window.stop();
+      await stop();
+      around.remove();
     }
   });
 

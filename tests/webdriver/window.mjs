@@ -3,6 +3,7 @@
 // Tauri's driver for Linux renames one field of the capabilities and sets one variable; here both are
 // written as WebKitWebDriver wants them, so that no other program stands between.
 
+import AxeBuilder from "@axe-core/webdriverjs";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Builder, By, Capabilities, until } from "selenium-webdriver";
@@ -65,6 +66,8 @@ export async function open({ data, args = [], env = {}, size = "1280x800", aroun
     ending.push(() => server.stop());
     const folder = data ?? around.data;
     const capabilities = new Capabilities({
+      // What the web view calls itself.
+      browserName: "wry",
       "webkitgtk:browserOptions": { binary: program, args: ["--data-dir", folder, ...args] },
     });
     const driver = await session(`http://127.0.0.1:${port}`, capabilities, server);
@@ -129,6 +132,13 @@ export class Window {
     return file;
   }
 
+  /** What axe-core finds wrong with the page as it is now, one line each. */
+  async violations() {
+    // Its newer way needs a second window, which ours does not allow.
+    const { violations } = await new AxeBuilder(this.driver).setLegacyMode(true).analyze();
+    return violations.flatMap(({ id, help, nodes }) => nodes.map(({ target }) => `${id} (${help}): ${target.join(" ")}`));
+  }
+
   /** Runs a function in the page and answers with what it returns; promises are awaited. */
   async run(body, ...values) {
     const script = `const done = arguments[arguments.length - 1];
@@ -139,9 +149,9 @@ export class Window {
     return value;
   }
 
-  /** The first visible element of this role with this accessible name (a string is the whole name). */
+  /** The first visible element of this role (or one of these) with this accessible name (a string is the whole name). */
   async byRole(role, name, { within = this.driver, wait = 5000 } = {}) {
-    const css = natural[role] ?? `[role=${role}]`;
+    const css = [role].flat().map((each) => natural[each] ?? `[role=${each}]`).join(", ");
     const fits = (found) => name === undefined || (name instanceof RegExp ? name.test(found) : found === name);
     const seen = [];
     const find = async () => {
@@ -159,7 +169,7 @@ export class Window {
       }
       return null;
     };
-    return this.until(find, () => `no ${role} is called ${name}, only ${JSON.stringify(seen)}`, wait);
+    return this.until(find, () => `no ${[role].flat().join(" or ")} is called ${name}, only ${JSON.stringify(seen)}`, wait);
   }
 
   /** The element with this `data-testid`. */
