@@ -6,7 +6,7 @@ import { measure } from "./fake/measure";
 import { models } from "./fake/models";
 import type { World } from "./fake/world";
 
-export type { World } from "./fake/world";
+export { never, type World } from "./fake/world";
 export { worlds } from "./fake/worlds";
 
 /** How one command is answered. */

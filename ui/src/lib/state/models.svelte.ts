@@ -21,6 +21,17 @@ export function isUnmadeBuiltin(group: ModelGroup, row: ModelRow): boolean {
   );
 }
 
+/** The list as it is now, made of the groups before where they are the same: those are not drawn again. */
+function kept(before: ModelsView | null, now: ModelsView): ModelsView {
+  if (!before) return now;
+  const known = new Map(before.groups.map((group) => [group.id, group]));
+  const groups = now.groups.map((group) => {
+    const same = known.get(group.id);
+    return same && JSON.stringify(same) === JSON.stringify(group) ? same : group;
+  });
+  return { ...now, groups };
+}
+
 /** What of the list is shown. */
 export interface Filters {
   /** Words that all have to be in a row's names. */
@@ -76,7 +87,7 @@ export class ModelsState {
     do {
       this.#again = false;
       try {
-        this.view = await this.#backend.call("models", {});
+        this.view = kept(this.view, await this.#backend.call("models", {}));
         this.problem = null;
         this.#forget();
       } catch (thrown) {

@@ -13,6 +13,25 @@ window.matchMedia ??= (media: string): MediaQueryList =>
 // axe-core draws letters to see whether they are icons; there are none.
 HTMLCanvasElement.prototype.getContext = () => null;
 
+window.IntersectionObserver ??= class {
+  readonly root = null;
+  readonly rootMargin = "";
+  readonly scrollMargin = "";
+  readonly thresholds = [];
+  disconnect(): void {
+    // Nothing is observed.
+  }
+  observe(): void {
+    // Nothing comes into sight where nothing is laid out.
+  }
+  takeRecords(): IntersectionObserverEntry[] {
+    return [];
+  }
+  unobserve(): void {
+    // Nothing is observed.
+  }
+};
+
 Element.prototype.scrollIntoView ??= () => undefined;
 
 HTMLDialogElement.prototype.showModal ??= function showModal(this: HTMLDialogElement) {

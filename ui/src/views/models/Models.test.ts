@@ -248,6 +248,38 @@ describe("Models", () => {
     expect(states.app.view).toBe("models");
   });
 
+  it("draws a long list as far as one looks, and whatever is sought in it", async () => {
+    const world = worlds.usual();
+    const [group] = world.models.groups;
+    if (!group) throw new Error("the world has a model");
+    world.models.groups = Array.from({ length: 60 }, (_, at) => ({
+      ...group,
+      id: `group ${String(at)}`,
+      name: `Model ${String(at)}`,
+      rows: group.rows.map((each) => ({ ...each, id: `${String(at)} ${each.id}` })),
+    }));
+    const { fake, container } = await show(Models, world);
+    expect(container.querySelectorAll("h2").length).toBeLessThan(20);
+    fake.tell({ event: "opened", rows: [`30 ${q4_1}`] });
+    await waitFor(() => {
+      expect(row(`30 ${q4_1}`).querySelector("input")).toHaveFocus();
+    });
+    await userEvent.type(screen.getByRole("searchbox", { name: "Search" }), "model59");
+    expect([...container.querySelectorAll("h2")].map((each) => each.textContent)).toEqual([
+      "Model 59",
+    ]);
+  });
+
+  it("does not draw again what is the same", async () => {
+    const { fake, states } = await show(Models);
+    const before = states.models.view?.groups;
+    const changed = fake.world.models.groups[1];
+    if (changed) changed.name = "Another name";
+    await states.models.refresh();
+    expect(states.models.view?.groups[0]).toBe(before?.[0]);
+    expect(states.models.view?.groups[1]).not.toBe(before?.[1]);
+  });
+
   it("keeps long names whole in their titles", async () => {
     await show(Models, "long names");
     const [long] = worlds["long names"]().models.groups;
