@@ -50,10 +50,10 @@ export function ago(at: string | null | undefined, now: Date = new Date()): stri
   const past = now.getTime() - new Date(at).getTime();
   if (Number.isNaN(past)) return unknown;
   if (past < minute) return "just now";
-  if (past < hour) return `${Math.floor(past / minute)}${nbsp}min ago`;
-  if (past < day) return `${Math.floor(past / hour)}${nbsp}h ago`;
+  if (past < hour) return `${Math.floor(past / minute)}${nbsp}min${nbsp}ago`;
+  if (past < day) return `${Math.floor(past / hour)}${nbsp}h${nbsp}ago`;
   const days = Math.floor(past / day);
-  return days === 1 ? "yesterday" : `${days}${nbsp}days ago`;
+  return days === 1 ? "yesterday" : `${days}${nbsp}days${nbsp}ago`;
 }
 
 function written(at: string | Date, options: Intl.DateTimeFormatOptions): string {
