@@ -1,6 +1,7 @@
 import type { PlanRequest, PlanView, Problem, ResultRow, Speed } from "../bindings";
 import type { Fake, Handlers } from "../fake";
-import { planOf, plannable, scriptOf, ScriptedRun, type Plannable } from "../fake-runs";
+import { planOf, plannable, scriptOf, type Plannable } from "../fake-runs";
+import { ScriptedRun } from "./scripted-run";
 
 /** Every row of Models as a plan asks for it. */
 function plannables(fake: Fake): Plannable[] {
