@@ -134,6 +134,8 @@ pub(crate) fn id_of(path: &Path) -> String {
 #[derive(Default)]
 pub(crate) struct Catalogue {
     pub(super) state: Mutex<State>,
+    /// The built-in model before it was made; working it out takes some 50 ms.
+    unmade: OnceLock<Option<Arc<Entry>>>,
 }
 
 #[derive(Default)]
@@ -306,13 +308,16 @@ impl App {
         if there {
             return;
         }
-        if let Some(model) = builtin::model(&self.data_folder) {
-            let entry = Arc::new(Entry::unmade(model));
+        let unmade = self.catalogue.unmade.get_or_init(|| {
+            let model = builtin::model(&self.data_folder)?;
+            Some(Arc::new(Entry::unmade(model)))
+        });
+        if let Some(entry) = unmade {
             let mut state = locked(&self.catalogue.state);
             // Half a file is as good as none: making it puts a whole one in its place.
             let found = state.entries.entry(path).or_insert_with(|| entry.clone());
             if !is_sound(found) {
-                *found = entry;
+                *found = entry.clone();
             }
         }
     }

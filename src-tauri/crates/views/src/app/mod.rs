@@ -24,6 +24,8 @@ mod paths;
 mod plan;
 mod quiet;
 mod results;
+#[cfg(test)]
+mod results_fixture;
 mod run;
 mod run_log;
 mod run_page;
@@ -111,6 +113,9 @@ impl App {
             comparing: compare::Comparing::default(),
         });
         app.open_history();
+        // Ready when the first view asks for the list.
+        let early = app.clone();
+        app.runtime.spawn_blocking(move || early.keep_builtin());
         app
     }
 
