@@ -282,7 +282,6 @@ describe("export", () => {
   it("asks before it replaces a file, and forgets that for another path", async () => {
     const fake = fakeOf("usual");
     fake.answer("export", ({ request }) => {
-      // eslint-disable-next-line @typescript-eslint/only-throw-error -- problems are data, not errors
       if (!request.replace) throw { code: "file_exists", message: "It is there.", details: null };
       return { path: request.path, bytes: 10 };
     });
