@@ -142,15 +142,19 @@ function manPages(stage, work) {
   const pages = join(work, "man");
   rmSync(pages, { recursive: true, force: true });
   mkdirSync(pages, { recursive: true });
+  // Built together with the app, so that everything both use is compiled once for all.
+  run("cargo", ["build", "--release", "--locked", "-p", "twospeed-cli", "-p", "twospeed-app", "--example", "man"]);
   // The example is no installed program: it does not know where the engine lies.
   const env = { ...buildEnvironment(), LD_LIBRARY_PATH: join(releaseFolder(), "engine") };
-  run("cargo", ["run", "--quiet", "--release", "--locked", "-p", "twospeed-cli", "--example", "man", "--", pages], { env });
+  run(join(releaseFolder(), "examples", "man"), [pages], { env });
   for (const page of below(pages)) stage.writeZipped(`usr/share/man/man1/${page}`, readFileSync(join(pages, page)));
 }
 
 /** What the programs and libraries need of the system, as Debian's own tool reads it off them. */
 function dependencies(stage, work) {
   const folder = join(work, "shlibdeps");
+  // By this folder the tool knows the root of the package, and what $ORIGIN means in it.
+  mkdirSync(join(stage.folder, "DEBIAN"), { recursive: true });
   mkdirSync(join(folder, "debian"), { recursive: true });
   writeFileSync(join(folder, "debian", "control"), "Source: twospeed\n\nPackage: twospeed\nArchitecture: any\n");
   const inside = join(stage.folder, home);
