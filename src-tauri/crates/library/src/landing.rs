@@ -42,7 +42,8 @@ pub fn free_bytes(folder: &Path) -> Option<u64> {
 /// Errors: the system's, and [`io::ErrorKind::AlreadyExists`] where a file is there that is not
 /// to be overwritten.
 pub fn land(unfinished: &Path, place: &Path, overwrite: bool) -> io::Result<()> {
-    File::open(unfinished)?.sync_all()?;
+    // Some systems flush only what could be written to.
+    File::options().write(true).open(unfinished)?.sync_all()?;
     if !overwrite && fs::symlink_metadata(place).is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());
     }

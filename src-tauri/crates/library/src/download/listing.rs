@@ -7,6 +7,7 @@ use url::Url;
 
 use super::address::Hub;
 use super::error::DownloadError;
+use super::tries::patiently;
 use super::wire::{Exchange, Said};
 use super::{GoOn, wire};
 
@@ -64,7 +65,7 @@ pub(super) fn fetch(
         let Some(page) = url.take() else {
             break;
         };
-        let (text, next) = wire::patiently(pause, go_on, |go_on| read(hub, repo, &page, go_on))?;
+        let (text, next) = patiently(pause, go_on, |go_on| read(hub, repo, &page, go_on))?;
         let listed: Vec<Listed> =
             serde_json::from_slice(&text).map_err(|_| DownloadError::NotTheFile {
                 host: hub.host(),

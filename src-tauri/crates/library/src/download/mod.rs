@@ -20,6 +20,7 @@ mod error;
 mod listing;
 mod part;
 mod transfer;
+mod tries;
 mod wire;
 
 use std::path::{Path, PathBuf};

@@ -152,6 +152,8 @@ impl Part {
 
     /// Puts the whole file in its place, if its checksum is the listed one; removes it if not.
     pub(super) fn land(self, entry: &Entry, overwrite: bool) -> Result<(), DownloadError> {
+        // Not every system renames a file that is locked.
+        drop(self.file);
         let found = hex(&self.hash.finalize());
         if entry.sha256.as_ref().is_some_and(|listed| *listed != found) {
             remove(&self.place);

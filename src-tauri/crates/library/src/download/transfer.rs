@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use super::error::DownloadError;
 use super::listing::Entry;
 use super::part::{self, Part};
-use super::wire::{Exchange, Fault, Head, Rest, Said, Tries};
+use super::tries::{Tries, stand_by};
+use super::wire::{Exchange, Fault, Head, Rest, Said};
 use super::{Doing, GoOn, Request};
 
 /// What every GGUF file begins with.
@@ -35,9 +36,12 @@ pub(super) fn fetch(
         bytes: entry.size,
         was_there,
     };
+    let mut last_told = None;
     let mut checked = |bytes| {
-        told(bytes, Doing::Checking);
-        go_on() != GoOn::No
+        if is_due(&mut last_told) {
+            told(bytes, Doing::Checking);
+        }
+        stand_by(go_on, &mut || told(bytes, Doing::Paused)).is_ok()
     };
     if std::fs::symlink_metadata(&path).is_ok() {
         let there = part::is_there(&path, entry, &mut checked);
@@ -198,8 +202,7 @@ impl Transfer<'_> {
 
     /// Tells how far it is, about ten times a second; what is urgent at once.
     fn tell(&mut self, doing: Doing, urgent: bool) {
-        if urgent || self.last_told.is_none_or(|last| last.elapsed() >= TELL) {
-            self.last_told = Some(Instant::now());
+        if urgent || is_due(&mut self.last_told) {
             (self.told)(self.part.bytes, doing);
         }
     }
@@ -223,6 +226,15 @@ impl Transfer<'_> {
             other => other,
         }
     }
+}
+
+/// Whether it is time for another word; the first is always due.
+fn is_due(last: &mut Option<Instant>) -> bool {
+    let due = last.is_none_or(|last| last.elapsed() >= TELL);
+    if due {
+        *last = Some(Instant::now());
+    }
+    due
 }
 
 /// What came of one try.

@@ -10,6 +10,7 @@ use url::Url;
 use super::GoOn;
 use super::address::{Hub, is_this_machine};
 use super::error::{DownloadError, quoted};
+use super::tries::stand_by;
 
 /// Bytes that are handed over at once.
 const PIECE: usize = 256 << 10;
@@ -22,14 +23,8 @@ const MOST_REDIRECTS: usize = 10;
 /// A server that says nothing for so long is gone.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Looks at whether to go on, while nothing comes.
-const LOOK: Duration = Duration::from_millis(100);
-
-/// Tries without any progress between them.
-const TRIES: u32 = 5;
-
-/// The longest pause between two tries.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Between two looks at whether to go on.
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 
 /// What is asked for from the middle of a file.
 pub(super) struct Rest {
@@ -129,15 +124,7 @@ impl Exchange {
         paused: &mut dyn FnMut(),
     ) -> Result<Said, Fault> {
         loop {
-            match go_on() {
-                GoOn::Yes => {}
-                GoOn::Pause => {
-                    paused();
-                    std::thread::sleep(LOOK);
-                    continue;
-                }
-                GoOn::No => return Err(Fault::Final(DownloadError::Cancelled)),
-            }
+            stand_by(go_on, paused)?;
             match self.said.recv_timeout(LOOK) {
                 Ok(said) => return Ok(said),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -190,61 +177,6 @@ fn status(code: u16) -> String {
         429 => "that it was asked too often (429)".to_owned(),
         502..=504 => format!("that it is overloaded or being repaired ({code})"),
         _ => format!("with code {code}"),
-    }
-}
-
-/// Does something until it works, a few times; `pause` before the second time, doubling.
-pub(super) fn patiently<T>(
-    pause: Duration,
-    go_on: &dyn Fn() -> GoOn,
-    mut attempt: impl FnMut(&dyn Fn() -> GoOn) -> Result<T, Fault>,
-) -> Result<T, DownloadError> {
-    let mut tries = Tries::new(pause);
-    loop {
-        match attempt(go_on) {
-            Ok(done) => return Ok(done),
-            Err(Fault::Final(error)) => return Err(error),
-            Err(Fault::Passing { error, after }) => tries.wait(error, after, go_on)?,
-        }
-    }
-}
-
-/// Counts tries that brought nothing.
-pub(super) struct Tries {
-    pause: Duration,
-    made: u32,
-}
-
-impl Tries {
-    pub(super) fn new(pause: Duration) -> Self {
-        Self { pause, made: 0 }
-    }
-
-    /// Something came: the next fault is the first again.
-    pub(super) fn reset(&mut self) {
-        self.made = 0;
-    }
-
-    /// Waits before the next try; the error when there is none.
-    pub(super) fn wait(
-        &mut self,
-        error: DownloadError,
-        after: Option<Duration>,
-        go_on: &dyn Fn() -> GoOn,
-    ) -> Result<(), DownloadError> {
-        self.made += 1;
-        if self.made >= TRIES {
-            return Err(error);
-        }
-        let pause = self.pause * 2u32.pow(self.made - 1);
-        let until = Instant::now() + pause.max(after.unwrap_or_default()).min(LONGEST_PAUSE);
-        while Instant::now() < until {
-            if go_on() == GoOn::No {
-                return Err(DownloadError::Cancelled);
-            }
-            std::thread::sleep(LOOK.min(until.saturating_duration_since(Instant::now())));
-        }
-        Ok(())
     }
 }
 
