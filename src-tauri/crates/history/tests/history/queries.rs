@@ -176,3 +176,64 @@ async fn a_run_that_is_not_there_is_none() {
     let history = open(folder.path()).await;
     assert!(history.run(Uuid::nil()).await.unwrap().is_none());
 }
+
+#[tokio::test]
+async fn finished_tests_are_those_of_the_models_newest_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = open(folder.path()).await;
+    let (first, _) = usual_run(&history).await;
+    let mut second = records::run();
+    second.started_at = records::at(1000);
+    let mut later = records::test(
+        second.id,
+        0,
+        records::model("aa", "A"),
+        records::spec(64, 0),
+    );
+    later.started_at = records::at(1001);
+    record(&history, &second, &[later.clone()], 1).await;
+    let unfinished = records::test(second.id, 1, records::model("aa", "A"), records::spec(1, 0));
+    history.test_started(&unfinished).await.unwrap();
+
+    let all = async |filter: LatestFilter| history.finished_tests(&filter).await.unwrap();
+    let tests = all(LatestFilter::default()).await;
+    assert_eq!(tests.len(), 3);
+    assert_eq!(tests[0].record, later);
+    assert_eq!(tests[0].samples.len(), 1);
+    assert!(tests[1..].iter().all(|test| test.record.run == first.id));
+    let of = |models: &[&str], machine: &str| LatestFilter {
+        machine: Some(machine.into()),
+        models: Some(models.iter().map(|model| (*model).to_owned()).collect()),
+    };
+    let here = records::machine().id;
+    assert!(!all(of(&["aa"], &here)).await.is_empty());
+    assert!(all(of(&["nobody"], &here)).await.is_empty());
+    assert!(all(of(&["aa"], "elsewhere")).await.is_empty());
+    history
+        .delete_runs(&[second.id], records::at(2000))
+        .await
+        .unwrap();
+    assert_eq!(all(LatestFilter::default()).await.len(), 2);
+}
+
+#[tokio::test]
+async fn whole_runs_are_each_the_run_that_is_asked_for_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = open(folder.path()).await;
+    usual_run(&history).await;
+    let second = records::run();
+    let test = records::test(
+        second.id,
+        0,
+        records::model("bb", "B"),
+        records::spec(512, 0),
+    );
+    record(&history, &second, &[test], 2).await;
+    history.run_started(&records::run()).await.unwrap();
+    let runs = history.whole_runs(&RunFilter::default()).await.unwrap();
+    assert_eq!(runs.len(), 3);
+    for whole in runs {
+        let alone = history.run(whole.run.id).await.unwrap().unwrap();
+        assert_eq!(whole, alone);
+    }
+}

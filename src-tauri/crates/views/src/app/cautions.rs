@@ -145,3 +145,117 @@ fn settings(entries: &[Entry<'_>]) -> Option<Caution> {
         .collect();
     (!names.is_empty()).then_some(Caution::Settings { names })
 }
+
+#[cfg(test)]
+mod tests {
+    use twospeed_history::WholeRun;
+    use twospeed_measure::Warning;
+    use twospeed_workbench::{bars, measured};
+
+    use super::super::results_fixture::{both, machine, model};
+    use super::*;
+
+    fn said(runs: &[WholeRun]) -> Vec<Caution> {
+        let bars = bars(runs);
+        let entries: Vec<Entry<'_>> = bars
+            .iter()
+            .map(|bar| Entry {
+                bar: *bar,
+                name: bar.model.quantization.clone().unwrap(),
+                prefill: bar.prefill.and_then(measured),
+                decode: bar.decode.and_then(measured),
+                ceiling: None,
+            })
+            .collect();
+        cautions(&entries)
+    }
+
+    /// Two quantizations whose decode differs by 5 %, the second with this anchor.
+    fn pair(anchor_ns: u64) -> [WholeRun; 2] {
+        let mut runs = [
+            both(0, &model("A", "Q4_0", 92_000_000), &[], &[105.0]),
+            both(100, &model("A", "Q4_1", 98_000_000), &[], &[100.0]),
+        ];
+        for test in &mut runs[1].tests {
+            let end = test.end.as_mut().unwrap();
+            end.anchor_before_ns = Some(anchor_ns);
+            end.anchor_after_ns = Some(anchor_ns);
+        }
+        runs
+    }
+
+    #[test]
+    fn anchors_that_differ_more_than_the_speeds_are_drift() {
+        // 300 against 330 ms: 10 %, where 5 % are shown.
+        let said_of = said(&pair(330_000_000));
+        let [
+            Caution::Drift {
+                one,
+                other,
+                relative,
+            },
+        ] = &said_of[..]
+        else {
+            panic!("{said_of:?}");
+        };
+        assert_eq!((one.as_str(), other.as_str()), ("Q4_0", "Q4_1"));
+        assert!((relative - 0.1).abs() < 1e-9, "{relative}");
+        // 300 against 312 ms: 4 %.
+        assert_eq!(said(&pair(312_000_000)), []);
+    }
+
+    #[test]
+    fn anchors_that_repeat_as_they_do_are_no_drift_however_near_the_speeds_are() {
+        let mut runs = pair(303_000_000);
+        runs[0] = both(0, &model("A", "Q4_0", 92_000_000), &[], &[100.0]);
+        assert_eq!(said(&runs), [], "1 % is what anchors vary by");
+    }
+
+    #[test]
+    fn anchors_are_compared_only_where_the_kernel_was_the_same() {
+        let mut runs = pair(600_000_000);
+        runs[1].tests[0].record.settings.n_threads = 1;
+        assert_eq!(said(&runs), []);
+        let mut runs = pair(600_000_000);
+        runs[1].tests[0].end.as_mut().unwrap().anchor_before_ns = None;
+        runs[1].tests[0].end.as_mut().unwrap().anchor_after_ns = None;
+        assert_eq!(said(&runs), []);
+        let mut runs = pair(600_000_000);
+        runs[1].run.machine = machine("there");
+        assert_eq!(said(&runs), [Caution::Machines]);
+    }
+
+    #[test]
+    fn settings_that_no_row_names_are_named() {
+        let mut runs = pair(300_000_000);
+        runs[1].tests[0].record.settings.prio = 2;
+        runs[1].tests[0].record.warmup = false;
+        runs[1].tests[0].record.settings.type_k = "q8_0".into();
+        let worker = runs[1].tests[0].end.as_mut().unwrap().worker.as_mut();
+        worker.unwrap().engine.build_number = 1;
+        let names = ["prio", "warm-up", "llama.cpp build"].map(str::to_owned);
+        assert_eq!(
+            said(&runs),
+            [Caution::Settings {
+                names: names.into()
+            }],
+            "the row itself says that the K cache differs"
+        );
+    }
+
+    #[test]
+    fn warnings_of_a_result_are_told_once() {
+        let mut runs = [both(0, &model("A", "Q4_0", 92_000_000), &[400.0], &[100.0])];
+        for test in &mut runs[0].tests {
+            test.end.as_mut().unwrap().warnings = vec![Warning::OnBattery];
+        }
+        assert_eq!(
+            said(&runs),
+            [Caution::Warned {
+                result: "Q4_0".into(),
+                warnings: vec![Warning::OnBattery]
+            }]
+        );
+        assert_eq!(said(&[]), []);
+    }
+}

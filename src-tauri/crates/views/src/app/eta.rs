@@ -218,3 +218,138 @@ impl Eta {
         Some(other.seconds? * larger * test.tokens / other.tokens)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use twospeed_engine::{Settings, TestSpec};
+    use twospeed_measure::model::MeasuredModel;
+
+    use super::super::results_fixture::{model, run, test};
+    use super::*;
+
+    fn planned(model: &MeasuredModel, (n_prompt, n_gen, n_depth): (u32, u32, u32)) -> PlannedTest {
+        PlannedTest {
+            model: model.clone(),
+            settings: Settings {
+                n_threads: 2,
+                ..Settings::default()
+            },
+            spec: TestSpec {
+                n_prompt,
+                n_gen,
+                n_depth,
+            },
+            variant: None,
+        }
+    }
+
+    fn near(found: Option<f64>, wanted: f64) {
+        let found = found.unwrap();
+        assert!((found - wanted).abs() < 1e-3, "{found} is not {wanted}");
+    }
+
+    #[test]
+    fn the_same_test_takes_what_it_took() {
+        let small = model("A", "Q4_0", 92_000_000);
+        let old = test(&run(0), &small, (0, 128, 0), &[64.0, 64.0]);
+        // 10 s in all, 2 x 2 s of them samples: 6 s beside them.
+        near(expected(&planned(&small, (0, 128, 0)), 5, &[old]), 16.0);
+    }
+
+    #[test]
+    fn another_length_goes_by_the_rate() {
+        let small = model("A", "Q4_0", 92_000_000);
+        let old = test(&run(0), &small, (512, 0, 0), &[512.0, 512.0]);
+        // 8 s beside, 1 s of them the warm-up; now samples and warm-up take 2 s.
+        near(
+            expected(
+                &planned(&small, (1024, 0, 0)),
+                3,
+                std::slice::from_ref(&old),
+            ),
+            7.0 + 2.0 + 3.0 * 2.0,
+        );
+        // The cache is filled once: 2,048 tokens at 512 a second.
+        near(
+            expected(
+                &planned(&small, (512, 0, 2048)),
+                2,
+                std::slice::from_ref(&old),
+            ),
+            8.0 + 4.0 + 2.0,
+        );
+        assert_eq!(
+            expected(&planned(&small, (0, 128, 0)), 3, std::slice::from_ref(&old)),
+            None,
+            "prefill says nothing of decode"
+        );
+        let other = model("A", "Q8_0", 145_000_000);
+        assert_eq!(expected(&planned(&other, (512, 0, 0)), 3, &[old]), None);
+    }
+
+    #[test]
+    fn a_depth_cannot_be_told_without_a_prefill_speed() {
+        let small = model("A", "Q4_0", 92_000_000);
+        let old = test(&run(0), &small, (0, 128, 0), &[64.0]);
+        assert_eq!(expected(&planned(&small, (0, 128, 4096)), 3, &[old]), None);
+    }
+
+    #[test]
+    fn the_newest_and_nearest_decides() {
+        let small = model("A", "Q4_0", 92_000_000);
+        let newest = test(&run(200), &small, (0, 128, 0), &[128.0]);
+        let older = test(&run(100), &small, (0, 128, 0), &[64.0]);
+        let mut one_thread = test(&run(300), &small, (0, 128, 0), &[12.8]);
+        one_thread.record.settings.n_threads = 1;
+        let earlier = [one_thread, newest, older];
+        // 9 s beside, 1 s a sample.
+        near(expected(&planned(&small, (0, 128, 0)), 2, &earlier), 11.0);
+        near(expected(&planned(&small, (0, 256, 0)), 2, &earlier), 13.0);
+    }
+
+    fn plan(models: &[&MeasuredModel]) -> Plan {
+        let tests = models
+            .iter()
+            .flat_map(|model| [(512, 0, 0), (0, 128, 0)].map(|spec| planned(model, spec)));
+        Plan {
+            repetitions: 3,
+            ..Plan::new("own", tests.collect())
+        }
+    }
+
+    #[test]
+    fn what_is_left_falls_as_tests_and_samples_are_made() {
+        let small = model("A", "Q4_0", 92_000_000);
+        let plan = plan(&[&small]);
+        let mut eta = Eta::new(&plan, [Some(10.0), Some(20.0)].into_iter());
+        near(eta.left(0.0), 30.0);
+        eta.begins(0, 1.0);
+        near(eta.left(5.0), 6.0 + 20.0);
+        near(eta.left(99.0), 20.0);
+        eta.times(6.0);
+        eta.sampled(7.5);
+        // Two more of 1.5 s.
+        near(eta.left(7.5), 3.0 + 20.0);
+        near(eta.left(8.5), 2.0 + 20.0);
+        eta.ends(12.0, true);
+        near(eta.left(12.0), 20.0);
+        eta.begins(1, 12.0);
+        eta.ends(12.0, false);
+        near(eta.left(12.0), 0.0);
+    }
+
+    #[test]
+    fn a_model_that_was_never_measured_is_told_from_one_that_was() {
+        let small = model("A", "Q4_0", 100_000_000);
+        let large = model("A", "Q8_0", 200_000_000);
+        let plan = plan(&[&small, &large]);
+        let mut eta = Eta::new(&plan, std::iter::repeat(None));
+        assert_eq!(eta.left(0.0), None);
+        for (position, began, ended) in [(0, 0.0, 4.0), (1, 4.0, 9.0)] {
+            eta.begins(position, began);
+            eta.ends(ended, true);
+        }
+        // As many parameters: 4 s again; twice the weights: 10 s.
+        near(eta.left(9.0), 14.0);
+    }
+}

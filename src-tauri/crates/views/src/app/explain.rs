@@ -172,3 +172,198 @@ fn pair<'a>(this: &'a Entry<'_>, other: &'a Entry<'_>) -> Option<Pair<'a>> {
         _ => decode,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use twospeed_history::WholeRun;
+    use twospeed_workbench::{bars, measured};
+
+    use super::super::results_fixture::{both, model};
+    use super::*;
+
+    /// The statements of the first row; 16 GB/s where the ceiling is known.
+    fn said(runs: &[WholeRun], focus: usize, read: Option<u64>) -> Vec<Statement> {
+        let bars = bars(runs);
+        let entries: Vec<Entry<'_>> = bars
+            .iter()
+            .map(|bar| Entry {
+                bar: *bar,
+                name: format!(
+                    "{} {}",
+                    bar.name(),
+                    bar.model.quantization.as_deref().unwrap()
+                ),
+                prefill: bar.prefill.and_then(measured),
+                decode: bar.decode.and_then(measured),
+                ceiling: read.map(|read_bytes_s| Ceiling {
+                    speed: read_bytes_s as f64 / bar.model.file_bytes as f64,
+                    weight_bytes: bar.model.file_bytes,
+                    read_bytes_s,
+                }),
+            })
+            .collect();
+        statements(&entries, focus)
+    }
+
+    fn names(statements: &[Statement]) -> Vec<&'static str> {
+        let name = |statement: &Statement| match statement {
+            Statement::Ratio { .. } => "ratio",
+            Statement::CeilingShare { .. } => "share",
+            Statement::NoCeiling => "no ceiling",
+            Statement::TokenTime { .. } => "token",
+            Statement::Against { .. } => "against",
+            Statement::Request { .. } => "request",
+        };
+        statements.iter().map(name).collect()
+    }
+
+    fn near(a: f64, b: f64) {
+        assert!((a - b).abs() < 1e-4 * b.abs(), "{a} is not {b}");
+    }
+
+    #[test]
+    fn a_result_alone_is_explained_by_its_ratio_its_share_and_a_request() {
+        let runs = [both(0, &model("A", "Q4_0", 100_000_000), &[400.0], &[80.0])];
+        let said = said(&runs, 0, Some(16_000_000_000));
+        assert_eq!(names(&said), ["ratio", "share", "request"]);
+        let [
+            Statement::Ratio { ratio, .. },
+            Statement::CeilingShare {
+                ceiling,
+                share,
+                weight_bytes: 100_000_000,
+                read_bytes_s: 16_000_000_000,
+                ..
+            },
+            Statement::Request {
+                prompt: 2000,
+                answer: 200,
+                prefill_s,
+                decode_s,
+            },
+        ] = &said[..]
+        else {
+            panic!("{said:?}");
+        };
+        near(*ratio, 5.0);
+        // 16e9 / 100e6 = 160; 80 / 160; 2000 / 400; 200 / 80.
+        near(*ceiling, 160.0);
+        near(*share, 0.5);
+        near(*prefill_s, 5.0);
+        near(*decode_s, 2.5);
+    }
+
+    #[test]
+    fn what_cannot_be_said_makes_room() {
+        let small = model("A", "Q4_0", 100_000_000);
+        let decode = [both(0, &small, &[], &[80.0])];
+        let shared = said(&decode, 0, Some(16_000_000_000));
+        assert_eq!(names(&shared), ["share", "token"]);
+        let Statement::TokenTime {
+            token_ms,
+            weights_ms,
+        } = shared[1]
+        else {
+            panic!("{shared:?}");
+        };
+        // 1000 / 80 and 100e6 / 16e9 s.
+        near(token_ms, 12.5);
+        near(weights_ms, 6.25);
+        assert_eq!(names(&said(&decode, 0, None)), ["no ceiling"]);
+        let prefill = [both(0, &small, &[400.0], &[])];
+        assert!(said(&prefill, 0, None).is_empty());
+        let full = [both(0, &small, &[400.0], &[80.0])];
+        let without = said(&full, 0, None);
+        assert_eq!(names(&without), ["ratio", "request", "no ceiling"]);
+        assert!(said(&[], 0, None).is_empty());
+    }
+
+    #[test]
+    fn a_decode_above_its_ceiling_has_no_time_left_over() {
+        let runs = [both(0, &model("A", "Q4_0", 100_000_000), &[], &[200.0])];
+        let said = said(&runs, 0, Some(16_000_000_000));
+        assert_eq!(names(&said), ["share"]);
+        assert!(matches!(said[0], Statement::CeilingShare { share, .. } if share > 1.0));
+    }
+
+    fn compared(runs: &[WholeRun], focus: usize) -> (PhaseName, String, f64, f64, bool) {
+        let said = said(runs, focus, Some(16_000_000_000));
+        let found = said.into_iter().find_map(|statement| match statement {
+            Statement::Against {
+                phase,
+                other,
+                ratio,
+                size_ratio,
+                within_noise,
+                ..
+            } => Some((phase, other, ratio, size_ratio, within_noise)),
+            _ => None,
+        });
+        found.unwrap()
+    }
+
+    #[test]
+    fn the_nearest_to_compare_is_another_quantization_of_the_nearest_size() {
+        let runs = [
+            both(
+                0,
+                &model("A", "Q4_0", 92_000_000),
+                &[612.0, 610.0],
+                &[118.0, 117.0],
+            ),
+            both(
+                100,
+                &model("A", "Q4_1", 98_000_000),
+                &[300.0, 302.0],
+                &[107.0, 106.0],
+            ),
+            both(
+                200,
+                &model("A", "F16", 271_000_000),
+                &[254.0, 255.0],
+                &[49.0, 48.0],
+            ),
+            both(
+                300,
+                &model("B", "Q4_0", 92_000_000),
+                &[10.0, 10.1],
+                &[10.0, 10.1],
+            ),
+        ];
+        let (phase, other, ratio, size_ratio, within_noise) = compared(&runs, 0);
+        // 611 / 301 says more than 117.5 / 106.5.
+        assert_eq!((phase, other.as_str()), (PhaseName::Prefill, "A Q4_1"));
+        near(ratio, 611.0 / 301.0);
+        near(size_ratio, 92.0 / 98.0);
+        assert!(!within_noise);
+        let (_, other, ..) = compared(&runs, 3);
+        assert!(
+            other.starts_with("A "),
+            "another model where there is no other of its own"
+        );
+    }
+
+    #[test]
+    fn a_difference_within_the_spread_is_called_noise() {
+        let runs = [
+            both(0, &model("A", "Q4_0", 92_000_000), &[], &[100.0, 110.0]),
+            both(100, &model("A", "Q4_1", 98_000_000), &[], &[98.0, 108.0]),
+        ];
+        let (phase, .., within_noise) = compared(&runs, 0);
+        assert_eq!((phase, within_noise), (PhaseName::Decode, true));
+    }
+
+    #[test]
+    fn what_was_measured_otherwise_is_not_compared() {
+        let small = model("A", "Q4_0", 92_000_000);
+        let mut other = both(100, &model("A", "Q4_1", 98_000_000), &[300.0], &[50.0]);
+        for test in &mut other.tests {
+            test.record.spec.n_depth = 4096;
+        }
+        let runs = [both(0, &small, &[612.0], &[118.0]), other];
+        assert_eq!(
+            names(&said(&runs, 0, Some(16_000_000_000))),
+            ["ratio", "share", "request"]
+        );
+    }
+}

@@ -1,5 +1,6 @@
 //! The view Measure.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use twospeed_history::LatestFilter;
@@ -29,6 +30,8 @@ pub(crate) struct Measuring {
 struct Newest {
     /// Goes on, or is about to begin.
     goes_on: bool,
+    /// There was one: `log` has its steps.
+    was_begun: bool,
     stop: Stop,
     log: Arc<RunLog>,
 }
@@ -67,6 +70,7 @@ impl Reserved<'_> {
     fn begin(mut self) -> (Arc<RunLog>, Stop) {
         self.is_used = true;
         let mut run = locked(&self.measuring.run);
+        run.was_begun = true;
         run.stop = Stop::new();
         run.log = Arc::default();
         (run.log.clone(), run.stop.clone())
@@ -118,7 +122,13 @@ impl App {
         };
         let runtime = self.runtime.clone();
         let thread = std::thread::Builder::new().name("run".into());
-        let begun = thread.spawn(move || runtime.block_on(run.run()));
+        let measuring = self.clone();
+        let begun = thread.spawn(move || {
+            let run = AssertUnwindSafe(|| runtime.block_on(run.run()));
+            if catch_unwind(run).is_err() {
+                measuring.measuring.ends(&log, broken());
+            }
+        });
         begun.map(drop).map_err(|error| {
             locked(&self.measuring.run).goes_on = false;
             Problem::new(
@@ -130,11 +140,11 @@ impl App {
 
     /// Tells the newest run from its start.
     pub async fn follow_run(&self, events: Tell<RunEvent>) -> Result<(), Problem> {
-        let (log, is_there) = {
+        let log = {
             let run = locked(&self.measuring.run);
-            (run.log.clone(), run.goes_on || run.log.is_over())
+            run.was_begun.then(|| run.log.clone())
         };
-        if is_there {
+        if let Some(log) = log {
             log.follow(events).await;
         }
         Ok(())
@@ -202,31 +212,67 @@ impl App {
 
     /// Reads what a row stands for.
     async fn candidate(self: &Arc<Self>, row: &str) -> Candidate {
-        let path = match self.subject_of_row(row).await {
-            Ok(path) => path,
-            Err(problem) => {
-                return Candidate {
-                    row: row.to_owned(),
-                    path: None,
-                    read: Err(problem),
-                };
-            }
+        let name = self
+            .known_row(row)
+            .map(|known| (known.name, known.quantization));
+        let candidate = |read| Candidate {
+            row: row.to_owned(),
+            name,
+            read,
         };
-        let file = path.clone();
+        let file = match self.subject_of_row(row).await {
+            Ok(file) => file,
+            Err(problem) => return candidate(Err(problem)),
+        };
         let read = self
             .runtime
             .spawn_blocking(move || Subject::read(&file))
             .await;
-        Candidate {
-            row: row.to_owned(),
-            path: Some(path),
-            read: match read {
-                Ok(read) => read.map_err(Problem::from),
-                Err(_) => Err(Problem::new(
-                    "file_unusable",
-                    "The file could not be read. Look at its folder and try again.",
-                )),
+        candidate(match read {
+            Ok(read) => read.map_err(Problem::from),
+            Err(_) => Err(Problem::new(
+                "file_unusable",
+                "The file could not be read. Look at its folder and try again.",
+            )),
+        })
+    }
+}
+
+/// A fault in this program must not keep the place of a run for ever.
+fn broken() -> RunEvent {
+    RunEvent {
+        at_s: 0.0,
+        left_s: None,
+        step: RunStep::Ended {
+            end: RunEnd::Failed {
+                code: "internal".to_owned(),
+                message: "The run ended by a fault of its own; what was measured is kept. Start it again, and please report this.".to_owned(),
             },
-        }
+            results: Vec::new(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::*;
+
+    /// The window asks from whatever thread is free.
+    #[allow(dead_code)]
+    fn what_is_asked_may_cross_threads(app: &Arc<App>) {
+        fn sent<T: Send>(_: impl Future<Output = T> + Send) {}
+        let request: fn() -> PlanRequest = || unreachable!();
+        sent(app.plan(request()));
+        sent(app.start_run(request()));
+        sent(app.stop_run(StopHow::Now));
+        sent(app.results());
+        let request: fn() -> FigureRequest = || unreachable!();
+        sent(app.figure(request()));
+        let request: fn() -> ExportRequest = || unreachable!();
+        sent(app.export(request()));
+        sent(app.copy(request(), CopyWhat::Table));
+        sent(app.delete_runs(Vec::new()));
+        sent(app.run_page(String::new()));
     }
 }

@@ -91,6 +91,14 @@ impl App {
 
     pub(super) fn view(&self, free: Option<u64>) -> ModelsView {
         self.keep_builtin();
+        // Before the entries: a list that says that no scan goes on has all that the scan found.
+        let (notes, scanning) = {
+            let state = locked(&self.catalogue.state);
+            let beginning = Scanning { read: 0, of: None };
+            let scanning = state.scan.as_ref();
+            let scanning = scanning.map(|scan| scan.progress.unwrap_or(beginning));
+            (state.notes.clone(), scanning)
+        };
         let entries = self.catalogue.entries();
         let items: Vec<_> = entries.iter().map(|entry| &entry.item).collect();
         let shelf = arrange(&items);
@@ -102,17 +110,9 @@ impl App {
             folders: self.folders_shown(&entries),
             free_memory_bytes: free,
             context: CONTEXT,
-            ..ModelsView::default()
+            notes,
+            scanning,
         };
-        {
-            let state = locked(&self.catalogue.state);
-            view.notes = state.notes.clone();
-            let beginning = Scanning { read: 0, of: None };
-            view.scanning = state
-                .scan
-                .as_ref()
-                .map(|scan| scan.progress.unwrap_or(beginning));
-        }
         self.offer(&mut view);
         view
     }

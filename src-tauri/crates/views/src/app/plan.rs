@@ -1,11 +1,9 @@
 //! A plan made of what the person asked for.
 
-use std::path::PathBuf;
-
 use twospeed_engine::protocol::Ability;
 use twospeed_engine::{Settings, TestSpec};
 use twospeed_history::Test;
-use twospeed_library::display::{shown, shown_name};
+use twospeed_library::display::shown;
 use twospeed_library::names::without_quantization;
 use twospeed_measure::model::MeasuredModel;
 use twospeed_measure::plan::{ARTICLE, MAX_THREADS, Plan, QUICK};
@@ -133,8 +131,9 @@ pub(super) fn check_threads(threads: u32) -> Result<u32, Problem> {
 pub(super) struct Candidate {
     /// Row of Models.
     pub(super) row: String,
-    /// Its file, where the row has one.
-    pub(super) path: Option<PathBuf>,
+    /// Name of the base model and quantization, as Models shows them; `None` where the row is not
+    /// listed.
+    pub(super) name: Option<(String, String)>,
     /// Its header.
     pub(super) read: Result<Subject, Problem>,
 }
@@ -188,9 +187,13 @@ pub(super) fn prepare(
         let subject = match candidate.read {
             Ok(subject) => subject,
             Err(problem) => {
+                let name = candidate.name.map_or_else(
+                    || "A model that is not listed".to_owned(),
+                    |(name, quantization)| format!("{name} {quantization}"),
+                );
                 hindrances.push(Hindrance {
-                    name: file_name(candidate.path.as_ref()),
                     model: candidate.row,
+                    name,
                     sentence: problem.message,
                 });
                 continue;
@@ -204,8 +207,18 @@ pub(super) fn prepare(
                 sentence,
             });
         }
+        let (name, quantization) = candidate.name.unwrap_or_else(|| {
+            let model = &subject.measured;
+            (base_name(model), quantization(model))
+        });
         for test in possible {
-            rows.push(row(&test, &candidate.row, rows.len(), choice, around));
+            rows.push(PlannedRow {
+                position: u32::try_from(rows.len()).unwrap_or(u32::MAX),
+                model: candidate.row.clone(),
+                name: name.clone(),
+                quantization: quantization.clone(),
+                ..row(&test, choice, around)
+            });
             plan.tests.push(test);
         }
         subjects.push(subject);
@@ -289,19 +302,14 @@ fn sentence(refused: &[String], possible: usize) -> Option<String> {
     })
 }
 
-fn row(
-    test: &PlannedTest,
-    model: &str,
-    position: usize,
-    choice: &Choice,
-    around: &Around<'_>,
-) -> PlannedRow {
+/// What a test says of itself; whose it is is filled in.
+fn row(test: &PlannedTest, choice: &Choice, around: &Around<'_>) -> PlannedRow {
     let phase = phase_of(test.spec);
     PlannedRow {
-        position: u32::try_from(position).unwrap_or(u32::MAX),
-        model: model.to_owned(),
-        name: base_name(&test.model),
-        quantization: quantization(&test.model),
+        position: 0,
+        model: String::new(),
+        name: String::new(),
+        quantization: String::new(),
         phase,
         tokens: u32::try_from(test.spec.tokens()).unwrap_or(u32::MAX),
         depth: test.spec.n_depth,
@@ -343,11 +351,6 @@ pub(super) fn full_name(model: &MeasuredModel) -> String {
     }
 }
 
-fn file_name(path: Option<&PathBuf>) -> String {
-    path.and_then(|path| path.file_name())
-        .map_or_else(|| "A model that is not listed".to_owned(), shown_name)
-}
-
 /// `8,192`.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -359,4 +362,134 @@ fn grouped(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use twospeed_gguf::Data;
+
+    use super::*;
+
+    fn own(
+        prompt: &[u32],
+        generate: &[u32],
+        depth: &[u32],
+        repetitions: u32,
+    ) -> Result<Choice, Problem> {
+        Choice::of(&Tests::Own {
+            prompt: prompt.to_vec(),
+            generate: generate.to_vec(),
+            depth: depth.to_vec(),
+            repetitions,
+        })
+    }
+
+    /// A real header, taken for a file that holds its weights too.
+    fn subject() -> Subject {
+        let file = "../../../tests/data/gguf/archs/llama-dense-Q8_0.header.gguf";
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        let mut header = twospeed_gguf::read(&path).unwrap();
+        header.data = Data::Complete;
+        header.context_length = Some(8192);
+        let measured = MeasuredModel::of(&header, "content".into(), Some(7), false).unwrap();
+        Subject { header, measured }
+    }
+
+    fn prepared(subject: Subject, choice: &Choice, available: Option<u64>) -> Prepared {
+        let candidate = Candidate {
+            row: "row".into(),
+            name: None,
+            read: Ok(subject),
+        };
+        let around = Around {
+            threads: 2,
+            available,
+            earlier: &[],
+            ceiling: &|_| Some(7.0),
+        };
+        prepare(vec![candidate], choice, &around).unwrap()
+    }
+
+    #[test]
+    fn own_tests_run_in_llama_benchs_order() {
+        let choice = own(&[512, 1024], &[128, 0], &[0, 4096, 0], 2).unwrap();
+        let names: Vec<_> = choice.specs.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            names,
+            [
+                "pp512",
+                "pp1024",
+                "tg128",
+                "pp512 @ d4096",
+                "pp1024 @ d4096",
+                "tg128 @ d4096"
+            ]
+        );
+        assert_eq!((choice.preset.as_str(), choice.repetitions), ("own", 2));
+    }
+
+    #[test]
+    fn presets_are_the_cores() {
+        let quick = Choice::of(&Tests::Quick).unwrap();
+        assert_eq!((quick.preset.as_str(), quick.repetitions), ("quick", 3));
+        let article = Choice::of(&Tests::Article).unwrap();
+        assert_eq!(article.specs, quick.specs);
+        assert_eq!(article.repetitions, 5);
+    }
+
+    #[test]
+    fn an_embedding_model_is_measured_by_its_prefill_alone() {
+        let mut bert = subject();
+        bert.measured.ability = Some(Ability::Embeds);
+        let quick = Choice::of(&Tests::Quick).unwrap();
+        let view = prepared(bert.clone(), &quick, None).view;
+        assert_eq!(view.rows.len(), 1);
+        assert_eq!(view.rows[0].phase, PhaseName::Prefill);
+        assert!(view.hindrances.is_empty(), "nothing is wrong with it");
+        let view = prepared(bert, &own(&[], &[128], &[], 1).unwrap(), None).view;
+        assert!(view.rows.is_empty() && view.seconds.is_none());
+        let sentence = &view.hindrances[0].sentence;
+        assert!(sentence.contains("give a prompt length"), "{sentence}");
+    }
+
+    #[test]
+    fn what_memory_cannot_hold_is_left_out_and_the_rest_is_measured() {
+        let choice = own(&[16], &[], &[0, 64], 1).unwrap();
+        let all = prepared(subject(), &choice, Some(1 << 40)).view;
+        assert!(all.hindrances.is_empty(), "{:?}", all.hindrances);
+        let plenty = all.rows.len();
+        let none = prepared(subject(), &choice, Some(1)).view;
+        assert!(none.rows.is_empty());
+        assert!(none.hindrances[0].sentence.contains("of memory"));
+        assert_eq!(plenty, 2);
+    }
+
+    #[test]
+    fn positions_are_those_of_the_plan_and_only_decode_has_a_ceiling() {
+        let quick = Choice::of(&Tests::Quick).unwrap();
+        let prepared = prepared(subject(), &quick, None);
+        let rows = &prepared.view.rows;
+        assert_eq!(prepared.plan.tests.len(), rows.len());
+        let facts: Vec<_> = rows
+            .iter()
+            .map(|row| (row.position, row.tokens, row.ceiling))
+            .collect();
+        assert_eq!(facts, [(0, 512, None), (1, 128, Some(7.0))]);
+        assert_eq!(prepared.plan.tests[0].settings.n_threads, 2);
+        assert_eq!(prepared.view.threads, 2);
+    }
+
+    #[test]
+    fn a_number_is_grouped_by_thousands() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (131_072, "131,072"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
+    }
 }

@@ -169,3 +169,146 @@ fn why(run: &WholeRun) -> String {
         RunStatus::Complete => "No test was done.".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::results_fixture::{both, machine, model, run, test};
+    use super::*;
+
+    #[test]
+    fn results_are_grouped_by_base_model_the_newest_first() {
+        let (small, large) = (
+            model("SmolLM2-135M.Q4_1", "Q4_1", 98_000_000),
+            model("SmolLM2 135M", "Q8_0", 145_000_000),
+        );
+        let mut imported = both(
+            50,
+            &model("Qwen3 0.6B", "Q8_0", 600_000_000),
+            &[100.0],
+            &[20.0],
+        );
+        imported.run.machine = machine("jetson");
+        imported.run.note = Some("on the train".into());
+        let runs = [
+            both(0, &small, &[300.0], &[100.0]),
+            both(100, &large, &[400.0], &[80.0]),
+            imported,
+        ];
+        let view = results(&runs, &machine("here"));
+        let names: Vec<_> = view
+            .groups
+            .iter()
+            .map(|group| group.name.as_str())
+            .collect();
+        assert_eq!(names, ["SmolLM2 135M", "Qwen3 0.6B"]);
+        let rows = &view.groups[0].rows;
+        let labels: Vec<_> = rows.iter().map(|row| row.quantization.as_str()).collect();
+        assert_eq!(labels, ["Q8_0", "Q4_1"]);
+        assert!(rows.iter().all(|row| row.differs.is_empty() && !row.noted));
+        let there = &view.groups[1].rows[0];
+        assert_eq!(there.elsewhere.as_deref(), Some("desk jetson"));
+        assert!(there.noted);
+        assert!(view.runs.is_empty());
+        let nothing = results(&[], &machine("here"));
+        assert_eq!(nothing, ResultsView::default());
+    }
+
+    #[test]
+    fn what_tells_results_of_a_model_apart_is_said_short() {
+        let small = model("A", "Q4_0", 92_000_000);
+        let mut deep = run(100);
+        for spec in [(512, 0, 4096), (0, 128, 4096), (1024, 0, 0)] {
+            let test = test(&deep, &small, spec, &[50.0]);
+            deep.tests.push(test);
+        }
+        let mut one = both(200, &small, &[30.0], &[10.0]);
+        for test in &mut one.tests {
+            test.record.settings.n_threads = 1;
+        }
+        let runs = [both(0, &small, &[300.0], &[100.0]), deep, one];
+        let view = results(&runs, &machine("here"));
+        let mut differs: Vec<_> = view.groups[0]
+            .rows
+            .iter()
+            .map(|row| row.differs.as_str())
+            .collect();
+        differs.sort_unstable();
+        assert_eq!(
+            differs,
+            [
+                "1 thread",
+                "2 threads",
+                "d4096, 2 threads",
+                "pp1024, 2 threads"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_run_without_a_result_says_why() {
+        let small = model("A", "Q4_0", 92_000_000);
+        let of = |status: RunStatus, ended: Option<TestStatus>| {
+            let mut whole = both(0, &small, &[300.0], &[]);
+            whole.run.status = status;
+            whole.tests[0].end = whole.tests[0]
+                .end
+                .take()
+                .zip(ended)
+                .map(|(mut end, status)| {
+                    end.status = status;
+                    end
+                });
+            let view = results(&[whole], &machine("here"));
+            assert!(view.groups.is_empty());
+            assert_eq!(view.runs[0].models, "A Q4_0");
+            view.runs[0].sentence.clone()
+        };
+        let failed = TestStatus::Failed {
+            code: "killed".into(),
+            message: "The engine was\u{1b}[2J killed.".into(),
+            log: Vec::new(),
+        };
+        assert_eq!(
+            of(RunStatus::Complete, Some(failed)),
+            "The engine was␛[2J killed."
+        );
+        for status in [
+            RunStatus::Running,
+            RunStatus::Stopped,
+            RunStatus::Interrupted,
+            RunStatus::Complete,
+        ] {
+            let sentence = of(status, None);
+            assert!(sentence.ends_with('.'), "{sentence}");
+        }
+        let mut as_one = run(0);
+        let test = test(&as_one, &small, (512, 128, 0), &[50.0]);
+        as_one.tests.push(test);
+        let view = results(&[as_one, run(5)], &machine("here"));
+        assert!(view.runs[0].sentence.contains("timed as one"));
+        assert_eq!(view.runs[1].models, "No test");
+    }
+
+    #[test]
+    fn hostile_and_long_names_are_shown_as_text() {
+        let long = "x".repeat(300);
+        for (name, shown) in [
+            (
+                "<img src=x onerror=alert(1)>",
+                "<img src=x onerror=alert(1)>",
+            ),
+            ("a\u{202e}b", "a<U+202E>b"),
+            (long.as_str(), long.as_str()),
+        ] {
+            let runs = [both(
+                0,
+                &model(name, "Q4_0\n", 92_000_000),
+                &[300.0],
+                &[100.0],
+            )];
+            let view = results(&runs, &machine("here"));
+            assert_eq!(view.groups[0].name, shown);
+            assert_eq!(view.groups[0].rows[0].quantization, "Q4_0␊");
+        }
+    }
+}

@@ -137,12 +137,18 @@ async fn measure(
         let known = know_read_speed(&*app.engine, history, &prepared.plan, lease, || {
             teller.reads();
         });
-        tokio::select! {
+        let known = tokio::select! {
             biased;
-            () = stop.asked() => {}
-            _ = known => {}
-        }
+            () = stop.asked() => Ok(()),
+            known = known => known,
+        };
         teller.loud();
+        if let Err(problem) = known {
+            app.tell(AppEvent::Notice {
+                message: shown(&format!("The read speed was not measured: {problem}")),
+                failed: false,
+            });
+        }
     }
     Ok(outcome)
 }
@@ -179,6 +185,8 @@ struct Teller<'a> {
     /// The test before was not even tried.
     skipped: bool,
     last_sample: Option<Duration>,
+    /// When a page was last given time to paint.
+    shown_at: Option<Instant>,
     /// The test whose model was loaded last.
     loading_test: Option<Uuid>,
 }
@@ -197,6 +205,7 @@ impl<'a> Teller<'a> {
             has_timed: false,
             skipped: false,
             last_sample: None,
+            shown_at: None,
             loading_test: None,
         }
     }
@@ -368,7 +377,8 @@ impl<'a> Teller<'a> {
 
     /// Samples that are over in a moment are told together: the page would paint inside of them.
     fn is_too_short_to_see(&self) -> bool {
-        self.last_sample.is_some_and(|last| last < SEEN) && !self.log.is_rested()
+        let short = self.last_sample.is_some_and(|last| last < SEEN);
+        short && self.shown_at.is_some_and(|at| at.elapsed() < SEEN)
     }
 
     /// Tells that a section is about to be timed, and waits until a page has painted that.
@@ -386,6 +396,7 @@ impl<'a> Teller<'a> {
             self.app.measuring.painting.wait(ticket, patience);
         }
         self.has_timed = true;
+        self.shown_at = Some(Instant::now());
     }
 
     fn sample(

@@ -78,11 +78,6 @@ impl RunLog {
         self.ended.send_replace(true);
     }
 
-    /// The run has ended.
-    pub(super) fn is_over(&self) -> bool {
-        *self.ended.borrow()
-    }
-
     /// Nothing is sent from now on, or something may be again.
     pub(super) fn set_still(&self, still: bool) {
         locked(&self.inner).still = still;
@@ -91,16 +86,6 @@ impl RunLog {
     /// Somebody follows.
     pub(super) fn is_followed(&self) -> bool {
         !locked(&self.inner).followers.is_empty()
-    }
-
-    /// Whether nothing was sent for a while.
-    pub(super) fn is_rested(&self) -> bool {
-        let last = locked(&self.inner)
-            .followers
-            .iter()
-            .filter_map(|follower| follower.told_at)
-            .max();
-        last.is_none_or(|last| last.elapsed() >= PACE)
     }
 
     /// Tells the steps from the first to the last, then ends; also when the future is dropped.

@@ -1,8 +1,11 @@
 //! The window's work without a window: an app on temporary folders, a scripted engine, no desktop.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod compare;
 mod frame;
 mod jobs;
+mod measure;
+mod measured;
 mod models;
 
 use std::fs::File;
