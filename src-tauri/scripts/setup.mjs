@@ -40,6 +40,7 @@ const debianTest = [
   "webkit2gtk-driver",
   "xvfb",
   "xauth",
+  "xclip",
   "dbus-x11",
   "desktop-file-utils",
   "appstream",
@@ -56,12 +57,12 @@ const elsewhere = {
   },
   arch: {
     build: "sudo pacman -S --needed cmake ninja gcc clang pkgconf ccache webkit2gtk-4.1 gtk3 librsvg openssl",
-    test: "sudo pacman -S --needed xorg-server-xvfb xorg-xauth dbus python-pip",
+    test: "sudo pacman -S --needed xorg-server-xvfb xorg-xauth xclip dbus python-pip",
   },
   suse: {
     build:
       "sudo zypper install cmake ninja gcc-c++ clang clang-devel pkg-config ccache webkit2gtk3-devel gtk3-devel librsvg-devel libopenssl-devel",
-    test: "sudo zypper install xorg-x11-server-Xvfb xauth dbus-1-x11 python3-pip",
+    test: "sudo zypper install xorg-x11-server-Xvfb xauth xclip dbus-1-x11 python3-pip",
   },
   darwin: { build: "xcode-select --install; brew install cmake ninja llvm ccache" },
   win32: {
@@ -182,9 +183,9 @@ function systemPackages({ tests }) {
   );
   if (tests && process.platform === "linux") {
     need(
-      ["WebKitWebDriver", "xvfb-run", "xauth"].filter((tool) => !onPath(tool)),
+      ["WebKitWebDriver", "xvfb-run", "xauth", "xclip"].filter((tool) => !onPath(tool)),
       "test",
-      "Xvfb with xvfb-run, xauth, D-Bus, pip",
+      "Xvfb with xvfb-run, xauth, xclip, D-Bus, pip",
     );
   }
 }
