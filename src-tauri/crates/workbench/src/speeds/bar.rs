@@ -80,7 +80,6 @@ impl<'a> Bar<'a> {
     pub fn name(&self) -> String {
         without_quantization(&self.model.name)
     }
-
 }
 
 /// The bars of the finished tests of `runs`, in the figure's order.
