@@ -104,7 +104,9 @@ pub fn typescript() -> String {
             command.name, command.answer
         ));
     }
-    text.push_str("}\n\n/** Their names, to check a list at run time. */\nexport const commandNames = [\n");
+    text.push_str(
+        "}\n\n/** Their names, to check a list at run time. */\nexport const commandNames = [\n",
+    );
     for command in &commands {
         text.push_str(&format!("  \"{}\",\n", command.name));
     }

@@ -190,7 +190,7 @@ async fn a_run_is_told_from_its_start_to_its_end_and_equals_the_history() {
         let mean = by_hand.iter().sum::<f64>() / 3.0;
         assert!((mean_told.unwrap() - mean).abs() < 1e-9 * mean);
     }
-    assert!(steps.iter().any(|step| *step == RunStep::ReadSpeed));
+    assert!(steps.contains(&RunStep::ReadSpeed));
     window
         .hear(|event| matches!(event, AppEvent::ResultsChanged).then_some(()))
         .await;
