@@ -5,6 +5,7 @@ import { main, SetupError } from "./setup.mjs";
 const benchmarks = {
   parity: () => import("./bench/parity.mjs"),
   window: () => import("./bench/window.mjs"),
+  faces: () => import("./bench/faces.mjs"),
 };
 
 await main(async () => {
