@@ -16,7 +16,7 @@ pub struct Arguments {
         env = "TWOSPEED_DATA_DIR",
         hide_env = true
     )]
-    data_dir: Option<PathBuf>,
+    data_dir: Option<OsString>,
 
     /// Models to open: GGUF files or folders of them
     #[arg(value_name = "FILE")]
@@ -28,7 +28,8 @@ impl Arguments {
     pub fn data_dir(&self) -> Option<PathBuf> {
         self.data_dir
             .clone()
-            .filter(|folder| !folder.as_os_str().is_empty())
+            .filter(|folder| !folder.is_empty())
+            .map(PathBuf::from)
     }
 
     /// The files to open, as absolute paths: whoever opens them may stand in another folder.

@@ -59,6 +59,7 @@ mod tests {
             .as_array()
             .unwrap()
             .iter()
+            .map(|permission| permission.as_str().unwrap())
             .collect();
         let wanted: Vec<_> = NAMES
             .iter()

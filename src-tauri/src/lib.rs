@@ -12,6 +12,7 @@ mod os;
 mod place;
 mod preferences;
 mod program;
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod rendering;
 mod window;
 

@@ -35,7 +35,12 @@ pub fn keep_in_reach(window: &WebviewWindow) -> tauri::Result<()> {
         size: window.outer_size()?,
     };
     if let Some(better) = within_reach(now, &screens) {
-        window.set_size(better.size)?;
+        // The frame that the desktop draws around it is not ours to set.
+        let inner = window.inner_size()?;
+        window.set_size(PhysicalSize::new(
+            (better.size.width + inner.width).saturating_sub(now.size.width),
+            (better.size.height + inner.height).saturating_sub(now.size.height),
+        ))?;
         window.set_position(better.at)?;
     }
     Ok(())

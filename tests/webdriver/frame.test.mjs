@@ -212,7 +212,8 @@ describe("a start", () => {
       writeFileSync(file, "");
       process.kill(window.pid, "SIGTERM");
       assert.deepEqual(await window.ended(), { code: 0, signal: null }, window.output);
-      assert.deepEqual(JSON.parse(readFileSync(file, "utf8")).main, place);
+      const { width, height, x, y, maximized } = JSON.parse(readFileSync(file, "utf8")).main;
+      assert.deepEqual({ width, height, x, y, maximized }, { width: 950, height: 650, x: 120, y: 60, maximized: false });
     } finally {
       await window.stop();
       await stop();

@@ -6,6 +6,19 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+/** Groups that are not ended yet. They would outlive a test that is ended itself. */
+const groups = new Set();
+process.on("exit", () => groups.forEach((pid) => signalGroup(pid, "SIGKILL")));
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(1));
+
+function signalGroup(pid, signal) {
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // Nobody is left in it.
+  }
+}
+
 /** A program in a process group of its own: `stop` ends it with everything it started. */
 export class Program {
   #ended;
@@ -13,6 +26,7 @@ export class Program {
   constructor(command, args, options = {}) {
     this.output = "";
     this.child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], detached: true, ...options });
+    if (this.pid) groups.add(this.pid);
     for (const stream of [this.child.stdout, this.child.stderr]) {
       stream?.on("data", (data) => (this.output += data));
     }
@@ -33,19 +47,13 @@ export class Program {
 
   /** Asks the whole group to end; after `patience` milliseconds it is ended. */
   async stop(patience = 2000) {
-    const group = (signal) => {
-      try {
-        process.kill(-this.pid, signal);
-      } catch {
-        // Nobody is left in it.
-      }
-    };
     if (this.pid === undefined) return;
-    group("SIGTERM");
-    const late = setTimeout(() => group("SIGKILL"), patience);
+    signalGroup(this.pid, "SIGTERM");
+    const late = setTimeout(() => signalGroup(this.pid, "SIGKILL"), patience);
     await this.#ended;
     clearTimeout(late);
-    group("SIGKILL");
+    signalGroup(this.pid, "SIGKILL");
+    groups.delete(this.pid);
   }
 }
 

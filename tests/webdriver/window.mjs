@@ -128,6 +128,20 @@ export class Window {
   async screenshot(name) {
     mkdirSync(pictures, { recursive: true });
     const file = join(pictures, `${name}.png`);
+    // Without DMA-BUFs WebKit takes the picture with the next one it paints, and a page at rest paints none:
+    // a dot that cannot be seen comes and goes.
+    await this.run(() => {
+      const dot = document.createElement("div");
+      dot.style.cssText = "position:fixed;right:0;bottom:0;width:1px;height:1px;pointer-events:none";
+      let count = 0;
+      const timer = setInterval(() => {
+        dot.style.background = count % 2 ? "transparent" : getComputedStyle(document.body).backgroundColor;
+        if (count === 0) document.body.append(dot);
+        if ((count += 1) < 100) return;
+        clearInterval(timer);
+        dot.remove();
+      }, 20);
+    });
     writeFileSync(file, await this.driver.takeScreenshot(), "base64");
     return file;
   }

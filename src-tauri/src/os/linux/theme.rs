@@ -116,8 +116,8 @@ fn session_bus() -> Option<DBusConnection> {
 /// The number inside, however often it is wrapped: the portal's old and new way differ in that.
 fn scheme_in(value: &Variant) -> Scheme {
     let mut value = value.clone();
-    while let Some(inner) = value.as_variant() {
-        value = inner;
+    while value.is::<Variant>() {
+        value = value.child_value(0);
     }
     match value.get::<u32>() {
         Some(1) => Scheme::Dark,
