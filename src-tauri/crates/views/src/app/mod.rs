@@ -29,6 +29,7 @@ mod results_fixture;
 mod run;
 mod run_log;
 mod run_page;
+mod run_teller;
 mod settings;
 mod typed;
 

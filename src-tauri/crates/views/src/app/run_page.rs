@@ -13,7 +13,7 @@ use twospeed_measure::{TestEnd as Ended, TestStatus, summary};
 
 use super::plan::{full_name, phase_of};
 use super::results::time;
-use super::run::test_end;
+use super::run_teller::test_end;
 use crate::compare::*;
 
 /// Everything.
