@@ -21,12 +21,15 @@ function buildPage() {
   cpSync(fresh, page, { recursive: true });
 }
 
-/** Builds the command line with its worker and engine folder and, unless `window` says no, the app. */
-export function build({ window = true } = {}) {
+/**
+ * Builds the command line with its worker and engine folder; unless `window` says no, the app; and for
+ * a package what writes the manual pages. One call of cargo: what they share is compiled once.
+ */
+export function build({ window = true, manual = false } = {}) {
   if (window) buildPage();
   console.error("Building (the first time compiles llama.cpp for every kind of CPU: about 20 minutes on two cores)");
-  const packages = ["twospeed-cli", ...(window ? ["twospeed-app"] : [])];
-  run("cargo", ["build", "--release", "--locked", ...packages.flatMap((name) => ["-p", name])]);
+  const packages = ["twospeed-cli", ...(window ? ["twospeed-app"] : [])].flatMap((name) => ["-p", name]);
+  run("cargo", ["build", "--release", "--locked", ...packages, ...(manual ? ["--bins", "--example", "man"] : [])]);
 }
 
 if (process.argv[1] === import.meta.filename) {

@@ -51,7 +51,7 @@ export function version() {
 }
 
 /** Seconds since 1970 that stand for "now" everywhere in the package: those of the commit. */
-function epoch() {
+export function epoch() {
   return Number(process.env.SOURCE_DATE_EPOCH || output("git", ["log", "-1", "--format=%ct"]));
 }
 
@@ -142,8 +142,6 @@ function manPages(stage, work) {
   const pages = join(work, "man");
   rmSync(pages, { recursive: true, force: true });
   mkdirSync(pages, { recursive: true });
-  // Built together with the app, so that everything both use is compiled once for all.
-  run("cargo", ["build", "--release", "--locked", "-p", "twospeed-cli", "-p", "twospeed-app", "--example", "man"]);
   // The example is no installed program: it does not know where the engine lies.
   const env = { ...buildEnvironment(), LD_LIBRARY_PATH: join(releaseFolder(), "engine") };
   run(join(releaseFolder(), "examples", "man"), [pages], { env });
@@ -198,7 +196,7 @@ function control(stage, architecture, depends) {
   stage.write("DEBIAN/md5sums", sums.join(""));
 }
 
-/** Builds the .deb of what the release folder holds; returns its path. */
+/** Makes the .deb of what `build({ manual: true })` left in the release folder; returns its path. */
 export function debianPackage() {
   if (!onDebian()) throw new SetupError("The .deb is built on Debian or Ubuntu: run this there.");
   installDebian(["dpkg-dev", "binutils", "xz-utils"]);
@@ -226,7 +224,7 @@ export function debianPackage() {
 if (process.argv[1] === import.meta.filename) {
   await main(() => {
     setUp();
-    build();
+    build({ manual: true });
     const name = debianPackage();
     console.error(`\n${name} (${(lstatSync(name).size / 1e6).toFixed(1)} MB). Install it with\n  sudo apt install ${name}`);
   });

@@ -10,7 +10,7 @@ import { buildEnvironment, main, npm, run, scripts, setUp } from "./setup.mjs";
 await main(async () => {
   setUp({ tests: true });
   for (const name of Object.keys(models)) await model(name);
-  build();
+  build({ manual: true });
   check();
   const env = { ...buildEnvironment(), TWOSPEED_MODELS: modelsFolder };
   run("cargo", ["test", "--release", "--locked", "--workspace", ...process.argv.slice(2)], { env });

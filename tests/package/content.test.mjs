@@ -131,10 +131,10 @@ test("a GGUF file is known by its name and by its first bytes, and Twospeed open
   const share = join(unpack(context), "usr/share");
   const folder = temporary(context);
   output("update-mime-database", [join(share, "mime")], { env: { ...process.env, XDG_DATA_DIRS: share } });
-  writeFileSync(join(folder, "empty.gguf"), "");
+  writeFileSync(join(folder, "model.gguf"), Buffer.from([0xff, 0xff, 0xff, 0xff]));
   writeFileSync(join(folder, "unnamed"), Buffer.from("GGUF\x03\0\0\0"));
   const env = { ...clearedEnvironment(folder), XDG_DATA_DIRS: share };
-  for (const name of ["empty.gguf", "unnamed"]) {
+  for (const name of ["model.gguf", "unnamed"]) {
     assert.match(output("gio", ["info", "-a", "standard::content-type", join(folder, name)], { env }), /content-type: application\/x-gguf$/m, name);
   }
   assert.match(readFileSync(join(share, "applications/twospeed-window.desktop"), "utf8"), /^MimeType=application\/x-gguf;$/m);

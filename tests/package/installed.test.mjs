@@ -44,7 +44,7 @@ test("installed and removed, nothing of it is left", (context) => {
   assert.deepEqual(outside(), []);
 });
 
-test("the same commit gives the same package, to the byte", async () => {
+test("the same build gives the same package, to the byte", async () => {
   const sum = () => createHash("sha256").update(readFileSync(deb)).digest("hex");
   const before = sum();
   const { debianPackage } = await import("../../src-tauri/scripts/package.mjs");
