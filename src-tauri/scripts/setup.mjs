@@ -211,15 +211,9 @@ export function npm(args, options) {
   else run("npm", args, { shell: process.platform === "win32", ...options });
 }
 
-/** The scripts of package.json. */
-export function scripts() {
-  return JSON.parse(readFileSync(join(root, "package.json"), "utf8")).scripts;
-}
-
 /** npm packages, exactly as locked. */
 export function npmPackages() {
   const locked = join(root, "package-lock.json");
-  if (!existsSync(locked)) return;
   const stamp = join(root, "node_modules", ".package-lock.json");
   const read = (path) => JSON.parse(readFileSync(path, "utf8"));
   if (existsSync(stamp) && sameVersions(read(locked), read(stamp))) return;

@@ -2,7 +2,7 @@
 // `npm start -- --terminal`, it does the main job in the terminal: measures the built-in model, prints
 // the table, draws the figure.
 
-import { existsSync, mkdirSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "./build.mjs";
 import { main, root, run, setUp, SetupError, twospeed, twospeedWindow } from "./setup.mjs";
@@ -35,7 +35,6 @@ await main(() => {
     console.error("\nThere is no display here for the window, so this is the tour of the terminal instead.");
     return tour();
   }
-  if (!existsSync(twospeedWindow())) return tour();
   console.error(`\nOpening ${twospeedWindow()}\nThe same in the terminal: ${twospeed()} --help`);
   run(twospeedWindow(), []);
 });

@@ -5,7 +5,11 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { Capabilities } from "selenium-webdriver";
 import { installDebian } from "../../src-tauri/scripts/setup.mjs";
+import { freePort, Program } from "../webdriver/screen.mjs";
+import { session, Window } from "../webdriver/window.mjs";
+import { measureBuiltIn } from "./built-in.mjs";
 
 /** Files of the sources that apt reads on this machine. */
 function aptSources() {
@@ -22,12 +26,13 @@ function run(command, args, options = {}) {
 }
 
 /**
- * Runs a script inside the root. The mounts live in a namespace of their own: they are gone when it
- * ends, however it ends. apt's settings are this machine's, lent for the time and never copied.
+ * Arguments of `unshare` that run a script inside the root. The mounts live in a namespace of their own:
+ * they are gone when it ends, however it ends. apt's settings are this machine's, lent and never copied.
  */
-function inside(root, script, user = "root") {
+function entering(root, script, user = "root") {
   const enter = `
     mount --rbind /dev "$1/dev"
+    mount --bind -o ro /sys "$1/sys"
     mount -t proc proc "$1/proc"
     mount -t tmpfs tmpfs "$1/tmp"
     mount --bind -o ro /etc/apt "$1/etc/apt"
@@ -35,7 +40,11 @@ function inside(root, script, user = "root") {
     home=$([ "$2" = root ] && echo /root || echo "/home/$2")
     exec chroot --userspec="$2:$2" "$1" env -i HOME="$home" USER="$2" LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \\
       PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin sh -ec "cd; $3"`;
-  return run("unshare", ["--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", enter, "sh", root, user, script]);
+  return ["--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", enter, "sh", root, user, script];
+}
+
+function inside(root, script, user) {
+  return run("unshare", entering(root, script, user));
 }
 
 /** Everything outside apt's and dpkg's own books and the person's home. */
@@ -64,6 +73,25 @@ const openWindow = `
     kill -0 $app || { cat window.log; exit 1; }
     import -window root window.png
     kill $app; wait $app || true'`;
+
+/** Drives the window inside the root from out here: both see the same network. */
+async function measureInWindow(root) {
+  const port = await freePort();
+  // Something is left to do after it, or the shell becomes it: Xvfb does not tell process 1 that it is ready.
+  const driver = `xvfb-run --auto-servernum --server-args="-screen 0 1280x800x24" \\
+    env TAURI_WEBVIEW_AUTOMATION=true WebKitWebDriver --port=${port} --host=127.0.0.1; true`;
+  const server = new Program("unshare", entering(root, driver, "person"));
+  try {
+    const capabilities = new Capabilities({ browserName: "wry", "webkitgtk:browserOptions": { binary: "/usr/bin/twospeed-window", args: [] } });
+    const window = new Window({ driver: await session(`http://127.0.0.1:${port}`, capabilities, server) });
+    const rows = await measureBuiltIn(window);
+    await window.driver.quit();
+    assert.equal(rows.length, 2);
+    return rows.map((row) => `${row.measured} tok/s`).join(", ");
+  } finally {
+    await server.stop();
+  }
+}
 
 /** The whole story of one package. */
 export async function cleanRoot(deb) {
@@ -99,8 +127,10 @@ export async function cleanRoot(deb) {
       copyFileSync(join(root, "home/person/window.png"), join(deb, "..", "window.png"));
       return join(deb, "..", "window.png");
     });
+    inside(root, "apt-get install -y -qq --no-install-recommends webkit2gtk-driver");
+    await step("the window measures", () => measureInWindow(root));
     await step("apt-get purge", () => {
-      inside(root, "apt-get purge -y -qq twospeed; apt-get autoremove -y -qq --purge");
+      inside(root, "apt-get purge -y -qq twospeed webkit2gtk-driver; apt-get autoremove -y -qq --purge");
     });
     // What other packages' triggers keep (caches, the linker's list) is theirs.
     const left = [...files(root)].filter((path) => !before.has(path) && !/mimeinfo\.cache$|icon-theme\.cache$|\/mime\//.test(path));

@@ -79,8 +79,8 @@ export async function open({ data, args = [], env = {}, size = "1280x800", aroun
   }
 }
 
-/** The driver needs a moment until it listens. */
-async function session(url, capabilities, server) {
+/** A session with a driver, which needs a moment until it listens. */
+export async function session(url, capabilities, server) {
   const end = Date.now() + 10_000;
   for (;;) {
     const listening = await fetch(`${url}/status`).then(() => true, () => false);
