@@ -30,15 +30,6 @@ function arguments_(pid) {
   }
 }
 
-/** Waits until a test of the run has so many samples. */
-function sampled(window, position, count) {
-  const made = async () => {
-    const row = (await person.table(window))[position];
-    return row !== undefined && row.samples.startsWith("Samples") && row.samples.split(";")[0].split(", ").length >= count;
-  };
-  return window.until(made, `test ${position} has less than ${count} samples`, patience);
-}
-
 describe("an engine that is killed in the middle of a run", () => {
   let around;
   let window;
@@ -61,7 +52,7 @@ describe("an engine that is killed in the middle of a run", () => {
     stalls = watchStalls(window);
     await stalls.begin();
     await person.start(window);
-    await sampled(window, 0, 1);
+    await person.sampled(window, 0, 1);
     const killed = worker(window);
     assert.ok(killed, "the engine is no child of the window");
     process.kill(killed, "SIGKILL");
@@ -106,7 +97,7 @@ describe("a window that is closed in the middle of a run", () => {
       await person.select(window, given);
       await person.tests(window, { prompt: 64, answer: 256, repetitions: 50 });
       await person.start(window);
-      await sampled(window, 0, 2);
+      await person.sampled(window, 0, 2);
       const members = family(window.pid);
       assert.ok(members.some(({ command }) => basename(command) === "twospeed"), "no engine runs");
       close(window);

@@ -121,7 +121,13 @@ export async function select(window, ...names) {
   for (const button of clear) await button.click();
   for (const name of names) await press(window, "checkbox", name);
   await press(window, "button", `Measure ${names.length} selected`);
-  await window.byRole("heading", "Measure", { wait: patience });
+  // Of the models that were measured last, the run is still there.
+  const change = () => window.driver.findElements(By.xpath("//button[normalize-space()='Change the plan']"));
+  const ready = async () => {
+    for (const button of await change()) await button.click();
+    return (await window.driver.findElements(By.xpath("//button[normalize-space()='Start']"))).length > 0;
+  };
+  await window.until(ready, "Measure does not open", patience);
 }
 
 /** Chooses the tests: `"Quick"`, or own values `{ prompt, answer, repetitions }`. */
@@ -139,6 +145,9 @@ export async function start(window) {
   await window.until(startable, "the run cannot be started", patience);
   await press(window, "button", "Start");
   await window.byRole("button", "Cancel", { wait: patience });
+  // One measurement at a time on a machine: another program's may go on.
+  const waiting = () => window.run(() => document.querySelector("[data-testid=headline]")?.textContent.startsWith("Waiting") ?? true);
+  await window.until(async () => !(await waiting()), "another measurement does not end", 10 * patience);
 }
 
 /** Waits until the run is over. */
@@ -161,6 +170,17 @@ export function table(window) {
       };
     }),
   );
+}
+
+/** Waits until a test of the run has so many samples. */
+export function sampled(window, position, count) {
+  let said = "";
+  const made = async () => {
+    said = await window.run(() => document.querySelector("[data-testid=headline]").parentElement.innerText);
+    const row = (await table(window))[position];
+    return row !== undefined && row.samples.startsWith("Samples") && row.samples.split(";")[0].split(", ").length >= count;
+  };
+  return window.until(made, () => `test ${position} has less than ${count} samples: ${said}`, work);
 }
 
 /** Measures these models from Models on, to the end of the run. */

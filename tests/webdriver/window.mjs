@@ -211,7 +211,11 @@ export class Window {
   async until(ask, complaint, wait = 10_000) {
     const end = Date.now() + wait;
     for (;;) {
-      const answer = await ask();
+      const answer = await Promise.resolve(ask()).catch((error) => {
+        // The page changed while it was asked.
+        if (error.name !== "StaleElementReferenceError") throw error;
+        return null;
+      });
       if (answer) return answer;
       if (Date.now() > end) throw new Error(`After ${wait} ms ${typeof complaint === "function" ? complaint() : complaint}`);
       await new Promise((resolve) => setTimeout(resolve, 50));
