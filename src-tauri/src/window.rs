@@ -1,6 +1,6 @@
 //! The one window.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -33,20 +33,23 @@ pub fn open(app: &AppHandle, data: &Path, text_size: f64) -> tauri::Result<Webvi
         "index.html?theme={}&text={text_size}",
         appearance::name(theme)
     );
-    let window = WebviewWindowBuilder::new(app, LABEL, WebviewUrl::App(page.into()))
+    let builder = WebviewWindowBuilder::new(app, LABEL, WebviewUrl::App(page.into()))
         .title("Twospeed")
         .inner_size(1280.0, 800.0)
         .min_inner_size(900.0, 600.0)
         .prevent_overflow()
         .background_color(appearance::background(theme))
         .visible(false)
-        // The page stores nothing by itself, but WebKit keeps its books; a private window would keep
-        // none, and WebDriver cannot drive one.
-        .data_directory(data.join("web"))
         .on_navigation(is_our_page)
         .on_new_window(|_, _| NewWindowResponse::Deny)
-        .on_download(|_, _| false)
-        .build()?;
+        .on_download(|_, _| false);
+    // The page stores nothing by itself, but WebKit keeps its books; a private window keeps none, and
+    // WebDriver cannot drive one.
+    let window = match web_folder(data) {
+        Some(folder) => builder.data_directory(folder),
+        None => builder.incognito(true),
+    }
+    .build()?;
     look.dress(&window);
     let late = app.clone();
     tauri::async_runtime::spawn(async move {
@@ -81,6 +84,13 @@ pub fn memory(data: &Path) -> tauri::plugin::TauriPlugin<tauri::Wry> {
         .build()
 }
 
+/// Where WebKit keeps its books; `None` where the data folder takes none: the page then says what is wrong
+/// with it.
+fn web_folder(data: &Path) -> Option<PathBuf> {
+    let folder = data.join("web");
+    std::fs::create_dir_all(&folder).is_ok().then_some(folder)
+}
+
 /// The page inside the program is the only one there is.
 fn is_our_page(address: &Url) -> bool {
     match address.scheme() {
@@ -94,6 +104,18 @@ fn is_our_page(address: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_data_folder_that_takes_nothing_still_gets_a_window() {
+        let place = tempfile::tempdir().unwrap();
+        assert_eq!(
+            web_folder(&place.path().join("new")),
+            Some(place.path().join("new").join("web"))
+        );
+        let file = place.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(web_folder(&file), None);
+    }
 
     #[test]
     fn only_the_page_of_the_program_may_be_opened() {
