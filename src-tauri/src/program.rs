@@ -47,6 +47,7 @@ pub fn start(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn build(data: PathBuf, role: Role, handover: Handover) -> anyhow::Result<tauri::App> {
+    os::find_screen()?;
     tauri::Builder::default()
         .plugin(instance::plugin())
         .plugin(window::memory(&data))

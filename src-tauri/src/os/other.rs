@@ -7,6 +7,11 @@ pub fn activation() -> Option<String> {
     None
 }
 
+/// There always is one.
+pub fn find_screen() -> anyhow::Result<()> {
+    Ok(())
+}
+
 /// Brings the window to the front.
 pub fn raise(window: &WebviewWindow, _activation: Option<&str>) {
     let _ = window.unminimize();

@@ -2,6 +2,7 @@
 
 mod theme;
 
+use anyhow::Context;
 use gtk::prelude::GtkWindowExt;
 use tauri::{AppHandle, WebviewWindow, async_runtime};
 use tokio::signal::unix::{SignalKind, signal};
@@ -14,6 +15,16 @@ pub fn activation() -> Option<String> {
         .iter()
         .find_map(|name| std::env::var(name).ok())
         .filter(|token| !token.is_empty())
+}
+
+/// Looks for a screen before Tauri does, which knows only to panic where there is none. Call it on the first
+/// thread.
+///
+/// Errors: what to do.
+pub fn find_screen() -> anyhow::Result<()> {
+    gtk::init().context(
+        "There is no screen to open the window on. Start it on a desktop, or use the command line: twospeed --help",
+    )
 }
 
 /// Brings the window to the front. Wayland's desktops allow it only with a token of the start that asks for it.
