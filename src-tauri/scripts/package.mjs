@@ -145,6 +145,7 @@ function manPages(stage, work) {
   // The example is no installed program: it does not know where the engine lies.
   const env = { ...buildEnvironment(), LD_LIBRARY_PATH: join(releaseFolder(), "engine") };
   run(join(releaseFolder(), "examples", "man"), [pages], { env });
+  copyFileSync(join(templates, "twospeed-window.1"), join(pages, "twospeed-window.1"));
   for (const page of below(pages)) stage.writeZipped(`usr/share/man/man1/${page}`, readFileSync(join(pages, page)));
 }
 

@@ -26,7 +26,7 @@ test("every file has its place, and there is no other", () => {
   const found = entries().filter(({ kind }) => kind !== "d").map(({ path }) => path);
   const pages = found.filter((path) => path.startsWith("usr/share/man/"));
   assert.deepEqual(found.filter((path) => !pages.includes(path)).sort(), expected.sort());
-  assert.ok(pages.includes("usr/share/man/man1/twospeed.1.gz"));
+  for (const name of programs) assert.ok(pages.includes(`usr/share/man/man1/${name}.1.gz`), name);
   assert.ok(pages.every((path) => /^usr\/share\/man\/man1\/twospeed(-[a-z]+)?\.1\.gz$/.test(path)), pages.join(" "));
 });
 
