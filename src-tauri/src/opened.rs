@@ -1,5 +1,7 @@
 //! Files that come from outside: dropped on the window, opened from the desktop, handed over by a second start.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tauri::{AppHandle, DragDropEvent, Manager, RunEvent, Theme, Window, WindowEvent};
 
 use crate::appearance::Appearance;
@@ -7,16 +9,36 @@ use crate::commands::Doors;
 use crate::instance::Handover;
 use crate::{os, window};
 
-/// Takes what a second start was started with, and comes to the front.
-pub fn hand_over(app: &AppHandle, handover: Handover) {
+/// Whether the program is on its way out: it then takes nothing more from outside.
+#[derive(Debug, Default)]
+pub struct Ending(AtomicBool);
+
+impl Ending {
+    /// From now on.
+    pub fn begin(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn has_begun(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Takes what a second start was started with, and comes to the front; false where this program is ending,
+/// so that the second one opens a window of its own.
+pub fn hand_over(app: &AppHandle, handover: Handover) -> bool {
+    if app.state::<Ending>().has_begun() {
+        return false;
+    }
     if !handover.files.is_empty() {
         app.state::<Doors>().opened(handover.files);
     }
     let Some(window) = app.get_webview_window(window::LABEL) else {
-        return;
+        return false;
     };
     // Fails only when the program is ending.
-    let _ = app.run_on_main_thread(move || os::raise(&window, handover.activation.as_deref()));
+    let raised = app.run_on_main_thread(move || os::raise(&window, handover.activation.as_deref()));
+    raised.is_ok()
 }
 
 /// What happens to the window.

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use tauri::{Manager, async_runtime};
+use tauri::{AppHandle, Manager, async_runtime};
+use tokio::runtime::Runtime;
 use twospeed_views::app::{App, AppOptions, Environment};
 use twospeed_workbench::DataFolder;
 
@@ -40,10 +41,23 @@ pub fn start(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         .context("The system gives this program no threads")?;
     async_runtime::set(runtime.handle().clone());
     let app = build(data, role, handover)?;
+    let handle = app.handle().clone();
     let code = app.run_return(opened::on_event);
+    end(&handle, &runtime);
     // What still runs there is a worker that ends with us, or a file nobody waits for.
     runtime.shutdown_background();
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}
+
+/// The window is gone: ends what goes on in order, so that no half-made file is left and a run knows that it
+/// was stopped.
+fn end(app: &AppHandle, runtime: &Runtime) {
+    app.state::<opened::Ending>().begin();
+    // None where the window was never made.
+    if let Some(doors) = app.try_state::<commands::Doors>() {
+        let doors = doors.inner().clone();
+        runtime.block_on(async move { doors.close().await });
+    }
 }
 
 fn build(data: PathBuf, role: Role, handover: Handover) -> anyhow::Result<tauri::App> {
@@ -61,6 +75,7 @@ fn build(data: PathBuf, role: Role, handover: Handover) -> anyhow::Result<tauri:
                 .build(),
         )
         .manage(window::Shown::default())
+        .manage(opened::Ending::default())
         .invoke_handler(commands::handler())
         .on_window_event(opened::on_window_event)
         .setup(move |app| Ok(set_up(app, &data, role, handover)?))

@@ -1,6 +1,7 @@
 //! The program as it is started in a terminal where there is nothing to open a window on.
 
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
 
 use std::process::{Command, Output};
 

@@ -29,7 +29,10 @@ pub enum Hung {}
 
 impl Doorbell {
     /// Cannot be called.
-    pub fn answer(self, _take: impl Fn(Handover) + Send + 'static) -> std::io::Result<Hung> {
+    pub fn answer(
+        self,
+        _take: impl Fn(Handover) -> bool + Send + 'static,
+    ) -> std::io::Result<Hung> {
         match self {}
     }
 }

@@ -131,10 +131,11 @@ impl Doorbell {
         Err(last)
     }
 
-    /// Waits for later starts on a thread of its own, and gives each message to `take`.
+    /// Waits for later starts on a thread of its own, and gives each message to `take`, which says whether it
+    /// took it.
     ///
     /// The thread sleeps in the kernel until somebody rings.
-    pub fn answer(self, take: impl Fn(Handover) + Send + 'static) -> io::Result<Hung> {
+    pub fn answer(self, take: impl Fn(Handover) -> bool + Send + 'static) -> io::Result<Hung> {
         let place = self.place.clone();
         std::thread::Builder::new()
             .name("doorbell".to_owned())
@@ -161,13 +162,12 @@ impl Drop for Hung {
     }
 }
 
-fn receive(mut stream: UnixStream, take: &impl Fn(Handover)) -> io::Result<()> {
+fn receive(mut stream: UnixStream, take: &impl Fn(Handover) -> bool) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut bytes = Vec::new();
     (&stream).take(LONGEST).read_to_end(&mut bytes)?;
-    if let Some(handover) = Handover::from_bytes(&bytes) {
-        take(handover);
+    if Handover::from_bytes(&bytes).is_some_and(take) {
         stream.write_all(TAKEN)?;
     }
     Ok(())
@@ -226,7 +226,7 @@ mod tests {
         };
         let (told, heard) = mpsc::channel();
         let hung = doorbell
-            .answer(move |handover| told.send(handover).unwrap())
+            .answer(move |handover| told.send(handover).is_ok())
             .unwrap();
         (hung, heard)
     }
@@ -241,6 +241,16 @@ mod tests {
             assert!(matches!(claim(data.path(), None, &message()), Role::Second));
             assert_eq!(heard.recv().unwrap(), message());
         }
+    }
+
+    #[test]
+    fn a_first_window_that_is_ending_leaves_the_second_to_itself() {
+        let data = tempfile::tempdir().unwrap();
+        let Role::First(doorbell) = claim(data.path(), None, &Handover::default()) else {
+            unreachable!("nobody else is in this folder");
+        };
+        let _hung = doorbell.answer(|_| false).unwrap();
+        assert!(matches!(claim(data.path(), None, &message()), Role::Alone));
     }
 
     #[test]
