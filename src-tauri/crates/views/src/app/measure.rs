@@ -1,14 +1,18 @@
 //! The view Measure.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use twospeed_gguf::Model;
 use twospeed_history::LatestFilter;
+use twospeed_library::display::shown_path;
 use twospeed_measure::Stop;
 use twospeed_measure::machine::Probe;
 use twospeed_measure::platform::Host;
 use twospeed_workbench::{ReadSpeed, Subject};
 
+use super::catalogue::Entry;
 use super::plan::{Around, Candidate, Choice, Prepared, check_threads, prepare};
 use super::run::Run;
 use super::run_log::{Painting, RunLog};
@@ -112,6 +116,16 @@ impl App {
             ));
         }
         let history = self.history().await?;
+        if !history.path().exists() {
+            // What is open is a file without a name: all that is stored there would be lost with it.
+            return Err(Problem::new(
+                "history_gone",
+                format!(
+                    "{} was removed while Twospeed was open, so nothing could be kept. Put it back, or close Twospeed and start it again: a fresh history then begins.",
+                    shown_path(history.path())
+                ),
+            ));
+        }
         let (log, stop) = reserved.begin();
         let run = Run {
             app: self.clone(),
@@ -224,17 +238,52 @@ impl App {
             Ok(file) => file,
             Err(problem) => return candidate(Err(problem)),
         };
+        let listed = self.catalogue.entry(row);
         let read = self
             .runtime
-            .spawn_blocking(move || Subject::read(&file))
+            .spawn_blocking(move || as_listed(&file, listed.as_deref()))
             .await;
         candidate(match read {
-            Ok(read) => read.map_err(Problem::from),
+            Ok(read) => read.inspect_err(|_| self.begin_scan(false)),
             Err(_) => Err(Problem::new(
                 "file_unusable",
                 "The file could not be read. Look at its folder and try again.",
             )),
         })
+    }
+}
+
+/// Reads a file that is to be measured.
+///
+/// Errors: it is gone; it is another one than the list says, whose name its speeds would get; what
+/// [`Subject::read`] says.
+fn as_listed(file: &Path, listed: Option<&Entry>) -> Result<Subject, Problem> {
+    if !file.exists() {
+        return Err(Problem::new(
+            "file_gone",
+            format!(
+                "{} is not there any more. Put it back, or choose another model.",
+                shown_path(file)
+            ),
+        ));
+    }
+    let subject = Subject::read(file)?;
+    let is_the_same = |listed: &Model| {
+        let read = &subject.header;
+        listed.name == read.name
+            && listed.quantization == read.quantization
+            && listed.parameters == read.parameters
+            && listed.file_bytes == read.file_bytes
+    };
+    match listed.and_then(|listed| listed.item.model()) {
+        Some(listed) if !is_the_same(listed) => Err(Problem::new(
+            "file_changed",
+            format!(
+                "{} is another model than when it was listed. The list is being read again: choose it there anew.",
+                shown_path(file)
+            ),
+        )),
+        _ => Ok(subject),
     }
 }
 

@@ -499,3 +499,59 @@ async fn what_can_never_be_measured_is_refused_with_a_sentence() {
         "the place is free"
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_was_replaced_since_it_was_listed_is_not_measured_under_its_old_name() {
+    let (window, rows) = with_models(FakeEngine::new()).await;
+    let file = window.path("models").join("a.Q8_0.gguf");
+    write_model(&file, "Another One", FileType::F16);
+    let refused = window.app.start_run(quick(&rows[..1])).await.unwrap_err();
+    assert_eq!(refused.code, "nothing_to_measure");
+    assert!(
+        refused.message.contains("another model"),
+        "{}",
+        refused.message
+    );
+    // The list is read again by itself, and then it is measured as what it is.
+    let listed = async || loop {
+        let view = window.scanned().await;
+        if view.groups.iter().any(|group| group.name == "Another One") {
+            return view;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let view = tokio::time::timeout(Duration::from_secs(20), listed()).await;
+    let row = row(&view.unwrap(), "Another One", "F16").id.clone();
+    let plan = window.app.plan(quick(&[row])).await.unwrap();
+    assert_eq!(
+        (plan.rows[0].name.as_str(), plan.rows.len()),
+        ("Another One", 2)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_is_gone_is_named_without_a_word_about_terminals() {
+    let (window, rows) = with_models(FakeEngine::new()).await;
+    std::fs::remove_file(window.path("models").join("a.Q8_0.gguf")).unwrap();
+    let plan = window.app.plan(quick(&rows)).await.unwrap();
+    let sentence = &plan.hindrances[0].sentence;
+    assert!(sentence.contains("is not there any more"), "{sentence}");
+    assert!(!sentence.contains('`'), "{sentence}");
+    assert_eq!(plan.rows.len(), 2, "the other one is measured");
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_history_that_was_removed_takes_no_run_that_would_be_lost() {
+    let (window, rows) = with_models(FakeEngine::new()).await;
+    history(&window).await;
+    std::fs::remove_file(window.path("data").join("history.sqlite")).unwrap();
+    assert_eq!(
+        code(window.app.start_run(quick(&rows)).await),
+        "history_gone"
+    );
+    assert!(
+        !window.app.start().await.unwrap().running,
+        "the place is free"
+    );
+}
