@@ -102,6 +102,19 @@ describe("the frame", () => {
     expect(screen.getByRole("searchbox")).toHaveValue("a/b");
   });
 
+  it("has the web view's menu only where text can be copied or pasted", async () => {
+    await opened(fakeOf());
+    const opens = (where: Element) =>
+      where.dispatchEvent(new MouseEvent("contextmenu", { bubbles: true, cancelable: true }));
+    const heading = screen.getByRole("heading", { name: "Models" });
+    expect(opens(heading)).toBe(false);
+    expect(opens(screen.getByRole("searchbox"))).toBe(true);
+    document.getSelection()?.selectAllChildren(heading);
+    expect(opens(heading)).toBe(true);
+    document.getSelection()?.removeAllRanges();
+    expect(opens(heading)).toBe(false);
+  });
+
   it("makes text larger, smaller and usual again by keys", async () => {
     await opened(fakeOf());
     await userEvent.keyboard("{Control>}+{/Control}");
