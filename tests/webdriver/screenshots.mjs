@@ -34,7 +34,7 @@ await main(async () => {
         // The figure is laid out anew a moment after its place has changed.
         await still(window);
         const file = join(folder, `${name}-${theme}-${width}x${height}.png`);
-        writeFileSync(file, await window.driver.takeScreenshot(), "base64");
+        writeFileSync(file, await window.picture(), "base64");
         console.log(file);
         await person.keys(window, Key.ESCAPE);
       }

@@ -142,8 +142,27 @@ export class Window {
         dot.remove();
       }, 20);
     });
-    writeFileSync(file, await this.driver.takeScreenshot(), "base64");
+    writeFileSync(file, await this.picture(), "base64");
     return file;
+  }
+
+  /** What the page looks like, as a PNG in base64. */
+  async picture() {
+    // The driver waits for the next frame, and a page where nothing happens has none: one pixel that
+    // nobody sees makes frames meanwhile.
+    await this.run(() => {
+      const pixel = document.createElement("i");
+      Object.assign(pixel.style, { position: "fixed", top: 0, left: 0, width: "1px", height: "1px", background: "gray", opacity: 0.01 });
+      document.body.append(pixel);
+      const timer = setInterval(() => (pixel.style.opacity = pixel.style.opacity === "0.01" ? 0.012 : 0.01), 30);
+      globalThis.keptAwake = { pixel, timer };
+    });
+    const picture = await this.driver.takeScreenshot();
+    await this.run(() => {
+      clearInterval(globalThis.keptAwake.timer);
+      globalThis.keptAwake.pixel.remove();
+    });
+    return picture;
   }
 
   /** What axe-core finds wrong with the page as it is now, one line each. */
