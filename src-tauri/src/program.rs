@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use tauri::{AppHandle, Manager, async_runtime};
@@ -36,6 +37,9 @@ pub fn start(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)
         .thread_name("twospeed")
+        // A thread that has nothing left to do ends by a timer, which must not go off while a
+        // sample is timed.
+        .thread_keep_alive(Duration::from_secs(24 * 3600))
         .enable_all()
         .build()
         .context("The system gives this program no threads")?;
