@@ -25,6 +25,8 @@ describe("Models", () => {
   it("says how to begin and offers two models while there is none", async () => {
     const { fake, states } = await show(Models, "empty");
     fake.answer("make", never);
+    // Of what is listed: the history may know of files that are elsewhere now.
+    expect(screen.getByText("none of these was measured on this machine yet")).toBeVisible();
     const intro = screen.getByRole("region", { name: /Add your models/ });
     expect(intro).toHaveTextContent(/145\sMB from Hugging Face/);
     expect(intro).toHaveTextContent(/only when you ask/);
