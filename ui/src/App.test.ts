@@ -52,6 +52,15 @@ describe("the frame", () => {
     expect(screen.getByRole("heading", { level: 1, name: "Models" })).toBeVisible();
   });
 
+  it("puts the keyboard to the heading where the control that led there is gone", async () => {
+    const { app } = await opened(fakeOf());
+    expect(document.body).toHaveFocus();
+    app.go("settings");
+    await waitFor(() => {
+      expect(screen.getByRole("heading", { level: 1, name: "Settings" })).toHaveFocus();
+    });
+  });
+
   it("says that it is shown once it is painted", async () => {
     const fake = fakeOf();
     open(fake);
