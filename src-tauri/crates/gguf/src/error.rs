@@ -128,7 +128,7 @@ pub enum Error {
     },
     /// A header without weights.
     #[error(
-        "{file} is only the header of a model: its {expected} bytes of file hold no weights here; download the whole file to run it."
+        "{file} is only the header of a model: none of its weights is there. The whole file has {expected} bytes; download it again to run it."
     )]
     NoWeights {
         /// The path.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use twospeed_engine::Engine;
 use twospeed_engine::protocol::EngineBuild;
 use twospeed_history::History;
@@ -68,17 +69,21 @@ pub async fn hold_lease(
         .map_err(|error| Problem::new(error.code(), &error))
 }
 
-/// Who is waited for, in a sentence.
+/// Who is waited for, in a sentence that stays true while one waits.
 pub fn waiting_sentence(holder: Option<&Holder>) -> String {
+    sentence_in(holder, &TimeZone::system())
+}
+
+fn sentence_in(holder: Option<&Holder>, zone: &TimeZone) -> String {
     match holder {
         Some(holder) => format!(
-            "Another measurement runs on this machine ({}, process {}, for {} s): this one waits until it ends.",
+            "Another measurement runs on this machine ({}, process {}, since {}): this one waits until it ends.",
             holder.what,
             holder.pid,
-            Timestamp::now()
-                .duration_since(holder.since)
-                .as_secs()
-                .max(0)
+            holder
+                .since
+                .to_zoned_datetime(zone.clone())
+                .strftime("%H:%M")
         ),
         None => {
             "Another measurement runs on this machine: this one waits until it ends.".to_owned()
@@ -160,5 +165,25 @@ impl Recorder for Unsaved<'_> {
         self.remembering()
             .set_variant_aside(machine, engine, variant, reason)
             .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_waited_for_is_said_with_a_time_that_does_not_grow_old() {
+        let holder = Holder {
+            pid: 42,
+            what: "bench".into(),
+            since: "2026-12-01T04:05:06Z".parse().unwrap(),
+        };
+        let sentence = sentence_in(Some(&holder), &TimeZone::UTC);
+        assert!(
+            sentence.contains("(bench, process 42, since 04:05)"),
+            "{sentence}"
+        );
+        assert!(sentence_in(None, &TimeZone::UTC).contains("this one waits"));
     }
 }
