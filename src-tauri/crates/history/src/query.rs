@@ -58,8 +58,8 @@ impl History {
             .map_err(|fault| self.explain(fault))
     }
 
-    /// The run that a person means: its id, or the beginning or the end of it (ids of one minute
-    /// begin alike, so the end tells them apart).
+    /// The run that a person means: its id, or a part of it (ids of one minute begin alike, so lists
+    /// show the end, of which people write the beginning).
     pub async fn find_run(&self, wanted: &str) -> Result<Uuid, HistoryError> {
         let mut reading = self.reading().await?;
         let found = find_run(&mut reading, wanted)
@@ -380,7 +380,7 @@ async fn find_run(connection: &mut SqliteConnection, wanted: &str) -> Result<Vec
     // The text holds neither % nor _, so LIKE reads it as it stands.
     let ids = sqlx::query_scalar::<_, String>(
         "SELECT id FROM run WHERE deleted_at IS NULL
-         AND (id LIKE ?1 || '%' OR id LIKE '%' || ?1) ORDER BY id",
+         AND id LIKE '%' || ?1 || '%' ORDER BY id",
     )
     .bind(wanted)
     .fetch_all(connection)

@@ -10,7 +10,7 @@ use twospeed_engine::settings::ModelPath;
 use twospeed_engine::{Settings, TestSpec};
 use twospeed_history::{History, LatestFilter, ReadReading, WholeRun};
 use twospeed_measure::model::MeasuredModel;
-use twospeed_measure::{Lease, Plan, PlannedTest, Progress, Stop, platform};
+use twospeed_measure::{Lease, Plan, PlannedTest, Progress, Stop, Warning, platform};
 use twospeed_workbench::{ReadSpeed, RunRequest, SpeedsOptions, missing_sizes, run, speeds};
 
 fn model(name: &str, quantization: &str, file_bytes: u64) -> MeasuredModel {
@@ -223,6 +223,44 @@ async fn read_speed_is_kept_by_size_and_gives_ceilings_of_this_machine_alone() {
     let mut other = machine.clone();
     other.id = "another".into();
     assert_eq!(known.decode_ceiling(&other, &small), None);
+}
+
+#[tokio::test]
+async fn what_disturbed_a_measurement_stands_in_the_footer() {
+    let folder = tempfile::tempdir().unwrap();
+    let models = [model("A", "Q4_0", 100), model("A", "Q8_0", 200)];
+    let specs = [(512, 0, 0), (0, 128, 0)];
+    let tests = models
+        .iter()
+        .flat_map(|model| tests(model, &specs, 2))
+        .collect();
+    let mut runs = measured(folder.path(), tests).await;
+    let disturb = |runs: &mut [WholeRun], at: usize, warnings: &[Warning]| {
+        runs[0].tests[at].end.as_mut().unwrap().warnings = warnings.to_vec();
+    };
+    for at in 0..4 {
+        disturb(&mut runs, at, &[]);
+    }
+    let care = |runs: &[WholeRun]| {
+        let footer = figure_of(runs).footer;
+        footer.into_iter().find(|line| line.contains("with care"))
+    };
+    assert_eq!(care(&runs), None);
+    let (load, spread) = (
+        Warning::OtherLoad { cores: 1.0 },
+        Warning::HighVariance { relative: 0.2 },
+    );
+    disturb(&mut runs, 0, &[load.clone()]);
+    disturb(&mut runs, 1, &[spread, load.clone()]);
+    assert_eq!(
+        care(&runs).as_deref(),
+        Some("To be read with care, 1 of 2 rows: other programs at work, samples far apart.")
+    );
+    disturb(&mut runs, 2, &[load]);
+    assert_eq!(
+        care(&runs).as_deref(),
+        Some("To be read with care: other programs at work, samples far apart.")
+    );
 }
 
 #[tokio::test]

@@ -137,7 +137,7 @@ describe("before a run", () => {
       for (const each of group.rows) each.prefill = null;
     }
     const { container } = await chosen("usual", [Q4], fake);
-    expect(text(container)).toContain("Time is known after the first samples");
+    expect(text(container)).toContain("Time is known after the first run");
     expect(screen.getAllByText("not known yet")).toHaveLength(2);
   });
 

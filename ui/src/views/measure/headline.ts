@@ -16,7 +16,7 @@ export function headline(run: Run, stopping: StopHow | null): string {
   if (stopping === "now") return "Stopping";
   if (run.phase === "waiting") return "Waiting for another measurement";
   if (run.phase === "asked") return "Starting";
-  if (run.leftS === null) return "Time is known after the first samples";
+  if (run.leftS === null) return "Time left is not known yet";
   return run.leftS < 0.5 ? "Almost done" : `${about(run.leftS)} left`;
 }
 

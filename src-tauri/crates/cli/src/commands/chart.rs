@@ -21,7 +21,7 @@ pub struct ChartArgs {
     /// Which figure
     #[arg(value_enum)]
     kind: Kind,
-    /// A run: its id, or the beginning or the end of it [default: the newest result of each model]
+    /// A run: its id, or a part of it [default: the newest result of each test of each model]
     #[arg(long = "run", value_name = "ID", num_args = 1..)]
     runs: Vec<String>,
     /// Where to: the name's ending says what is written (.svg, .png, .pdf)

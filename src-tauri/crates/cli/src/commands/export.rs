@@ -15,7 +15,7 @@ use crate::context::Context;
 /// Arguments of `export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// A run: its id, or the beginning or the end of it [default: all runs]
+    /// A run: its id, or a part of it [default: all runs]
     #[arg(long = "run", value_name = "ID", num_args = 1..)]
     runs: Vec<String>,
     /// Format: results (everything, to import elsewhere), md, json, jsonl, csv, sql

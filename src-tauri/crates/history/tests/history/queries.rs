@@ -157,6 +157,7 @@ async fn a_run_is_found_by_either_end_of_its_id() {
     };
     assert_eq!(found("00AA").await, Ok(ids[0]));
     assert_eq!(found(&ids[1].to_string()).await, Ok(ids[1]));
+    assert_eq!(found("8000-0000000000a").await, Ok(ids[0]));
     assert_eq!(found("019ad000").await, Err("ambiguous_run"));
     for stranger in [
         "ffff",

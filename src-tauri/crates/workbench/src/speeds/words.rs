@@ -5,6 +5,7 @@ use jiff::tz::TimeZone;
 use twospeed_engine::{FlashAttention, Settings};
 use twospeed_history::Test;
 use twospeed_history::llama_bench::settings_fields;
+use twospeed_measure::Warning;
 use twospeed_measure::machine::Machine;
 use twospeed_measure::model::MeasuredModel;
 
@@ -192,6 +193,47 @@ pub(super) fn subtitle(bars: &[Bar<'_>], usual: (Option<u32>, Option<u32>)) -> S
     format!("{what} {samples}{threads}.{tests}")
 }
 
+/// What disturbed the measurements, so that a figure that stands alone does not say more than they do;
+/// `None` where nothing did.
+fn care(bars: &[Bar<'_>]) -> Option<String> {
+    let troubles = |bar: &Bar<'_>| {
+        let warnings = bar.tests().filter_map(|test| test.end.as_ref());
+        distinct(warnings.flat_map(|end| end.warnings.iter().filter_map(trouble)))
+    };
+    let disturbed: Vec<_> = bars
+        .iter()
+        .map(troubles)
+        .filter(|list| !list.is_empty())
+        .collect();
+    let all = distinct(disturbed.iter().flatten().copied()).join(", ");
+    let rows = match (disturbed.len(), bars.len()) {
+        (0, _) => return None,
+        (some, of) if some == of => String::new(),
+        (some, of) => format!(", {some} of {of} rows"),
+    };
+    Some(format!("To be read with care{rows}: {all}."))
+}
+
+/// What a warning says of the circumstances; `None` where they disturbed nothing.
+fn trouble(warning: &Warning) -> Option<&'static str> {
+    match warning {
+        Warning::SlowFirstSample { .. } => Some("a slow first sample"),
+        Warning::HighVariance { .. } => Some("samples far apart"),
+        Warning::Trend { .. } => Some("a speed that drifted"),
+        Warning::SwapInUse { .. } => Some("swap in use"),
+        Warning::OtherLoad { .. } => Some("other programs at work"),
+        Warning::Steal { .. } => Some("time taken by the host"),
+        Warning::CpuQuota { .. } => Some("a quota of processor time"),
+        Warning::Drift { .. } => Some("a machine that changed"),
+        Warning::OnBattery => Some("on battery"),
+        Warning::PageFaults { .. } => Some("reads from disk"),
+        Warning::SoftwareGpu { .. } => Some("a GPU interface computed by the processor"),
+        Warning::NothingOffloaded { .. } => Some("no layer on a GPU, though asked for"),
+        // Another variant ran undisturbed, and is named.
+        Warning::VariantSetAside { .. } => None,
+    }
+}
+
 /// The models that have a ceiling.
 fn with_ceiling<'a>(bars: &[Bar<'a>], options: &SpeedsOptions<'_>) -> Vec<&'a MeasuredModel> {
     bars.iter()
@@ -229,6 +271,7 @@ pub(super) fn footer(bars: &[Bar<'_>], options: &SpeedsOptions<'_>) -> Vec<Strin
     {
         statements.push(source);
     }
+    statements.extend(care(bars));
     let machines = distinct(bars.iter().map(|bar| machine(&bar.run.run.machine)));
     let versions = distinct(bars.iter().map(|bar| bar.run.run.app_version.as_str()));
     statements.push(format!(
