@@ -250,7 +250,7 @@ async fn what_disturbed_a_measurement_stands_in_the_footer() {
         Warning::OtherLoad { cores: 1.0 },
         Warning::HighVariance { relative: 0.2 },
     );
-    disturb(&mut runs, 0, &[load.clone()]);
+    disturb(&mut runs, 0, std::slice::from_ref(&load));
     disturb(&mut runs, 1, &[spread, load.clone()]);
     assert_eq!(
         care(&runs).as_deref(),
