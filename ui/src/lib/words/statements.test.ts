@@ -118,9 +118,7 @@ describe("beside another result", () => {
 
 it("the two speeds are said side by side, in no one's colour", () => {
   const ratio: Statement = { statement: "ratio", prefill: 612, decode: 118, ratio: 612 / 118 };
-  expect(text(ratio)).toBe(
-    "5.2 × the speed of decode is what prefill reaches: 612 against 118 tok/s.",
-  );
+  expect(text(ratio)).toBe("5.2 × as fast as decode is prefill: 612 against 118 tok/s.");
   expect(statementWords(ratio).phase).toBeNull();
   expect(text({ ...ratio, prefill: 50, decode: 100, ratio: 0.5 })).toContain("usually the faster");
 });

@@ -80,11 +80,8 @@ type Of<S extends Statement["statement"]> = Extract<Statement, { statement: S }>
 const plain = { phase: null, advice: null, parts: [] };
 
 function ratio({ prefill, decode, ratio }: Of<"ratio">): StatementWords {
-  const speeds = `${speed(prefill)} against ${speedWithUnit(decode)}`;
-  const sentence =
-    ratio >= 1
-      ? `the speed of decode is what prefill reaches: ${speeds}.`
-      : `the speed of decode is all that prefill reaches: ${speeds}. It is usually the faster one.`;
+  const speeds = `as fast as decode is prefill: ${speed(prefill)} against ${speedWithUnit(decode)}.`;
+  const sentence = ratio >= 1 ? speeds : `${speeds} It is usually the faster one.`;
   return { ...plain, number: times(ratio), sentence };
 }
 
