@@ -89,6 +89,20 @@ impl Kind {
         matches!(self, Kind::Generates | Kind::Embeds | Kind::Diffusion)
     }
 
+    /// What the file holds, in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Kind::Generates => "a model that generates text",
+            Kind::Embeds => "an embedding model: prefill only",
+            Kind::Diffusion => "a diffusion model: no decode speed",
+            Kind::Projector => "a projector for images or sound, used beside a model",
+            Kind::Adapter => "an adapter, used on top of a model",
+            Kind::Imatrix => "an importance matrix, used for quantizing",
+            Kind::Vocabulary => "a tokenizer without weights",
+            Kind::None => "no model",
+        }
+    }
+
     /// Why it cannot be run, after the file's name.
     pub(crate) fn no_model(self) -> &'static str {
         match self {

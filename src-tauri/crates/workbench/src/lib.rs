@@ -24,5 +24,7 @@ pub use quantize::{
 pub use read_speed::{ReadSpeed, all_sizes, know_read_speed, measure_read_speed, missing_sizes};
 pub use run::{RunRequest, Unsaved, hold_lease, lease_place, run, waiting_sentence};
 pub use save::{SaveError, save};
-pub use speeds::{Bar, ResultId, SpeedsOptions, bars, differs, measured, speeds, speeds_of};
+pub use speeds::{
+    Bar, ResultId, SpeedsOptions, bars, differs, grouped, measured, speeds, speeds_of,
+};
 pub use subject::{BUILTIN, Subject, flash_attention, needs};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 use twospeed_estimate::Bytes;
-use twospeed_gguf::{Data, Kind, Model};
+use twospeed_gguf::{Data, Model};
 use twospeed_library::display::{shown, shown_path};
 
 use crate::Failure;
@@ -45,7 +45,7 @@ fn words(out: &mut dyn Write, model: &Model) -> std::io::Result<()> {
     let unknown = || "unknown".to_owned();
     let mut line = |name: &str, value: String| writeln!(out, "{name:<18} {value}");
     line("file", shown_path(&model.path))?;
-    line("holds", kind(model.kind).into())?;
+    line("holds", model.kind.words().into())?;
     line("name", shown(&model.name))?;
     line(
         "architecture",
@@ -109,19 +109,6 @@ fn words(out: &mut dyn Write, model: &Model) -> std::io::Result<()> {
         line("note", shown(&warning.to_string()))?;
     }
     Ok(())
-}
-
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Generates => "a model that generates text",
-        Kind::Embeds => "an embedding model: prefill only",
-        Kind::Diffusion => "a diffusion model: no decode speed",
-        Kind::Projector => "a projector for images or sound, used beside a model",
-        Kind::Adapter => "an adapter, used on top of a model",
-        Kind::Imatrix => "an importance matrix, used for quantizing",
-        Kind::Vocabulary => "a tokenizer without weights",
-        Kind::None => "no model",
-    }
 }
 
 /// `134.5 M`, `30.5 B`.

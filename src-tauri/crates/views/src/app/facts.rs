@@ -63,7 +63,7 @@ fn of(entry: &Entry, model: &Model) -> Facts {
             FactName::Architecture,
             model.architecture.as_deref().map(shown),
         ),
-        text(FactName::Kind, Some(kind_words(model.kind).to_owned())),
+        text(FactName::Kind, Some(model.kind.words().to_owned())),
         count(FactName::Parameters, Some(model.parameters)),
     ];
     if model.active_parameters != Some(model.parameters) {
@@ -126,23 +126,10 @@ fn warnings(entry: &Entry, model: &Model) -> Vec<String> {
 /// What a file is that goes with a model or holds none: one sentence.
 pub(super) fn kind_sentence(item: &Item) -> String {
     let kind = item.model().map_or(Kind::None, |model| model.kind);
-    let words = kind_words(kind);
+    let words = kind.words();
     let mut letters = words.chars();
     let first = letters
         .next()
         .map(|letter| letter.to_uppercase().to_string());
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())
-}
-
-fn kind_words(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Generates => "a model that generates text",
-        Kind::Embeds => "an embedding model: prefill only",
-        Kind::Diffusion => "a diffusion model: no decode speed",
-        Kind::Projector => "a projector for images or sound, used beside a model",
-        Kind::Adapter => "an adapter, used on top of a model",
-        Kind::Imatrix => "an importance matrix, used for quantizing",
-        Kind::Vocabulary => "a tokenizer without weights",
-        Kind::None => "no model",
-    }
 }

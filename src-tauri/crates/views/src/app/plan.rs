@@ -8,7 +8,7 @@ use twospeed_library::names::without_quantization;
 use twospeed_measure::model::MeasuredModel;
 use twospeed_measure::plan::{ARTICLE, MAX_THREADS, Plan, QUICK};
 use twospeed_measure::{PlannedTest, plan::Preset};
-use twospeed_workbench::{Subject, needs};
+use twospeed_workbench::{Subject, grouped, needs};
 
 use super::eta;
 use crate::Problem;
@@ -349,19 +349,6 @@ pub(super) fn full_name(model: &MeasuredModel) -> String {
         Some(quantization) => format!("{name} {}", shown(quantization)),
         None => name,
     }
-}
-
-/// `8,192`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ use twospeed_measure::summary;
 pub use bar::{Bar, ResultId, bars};
 pub use words::differs;
 
-use words::{detail, footer, grouped, subject, subtitle};
+pub use words::grouped;
+use words::{detail, footer, subject, subtitle};
 
 /// What the figure needs beside the results.
 pub struct SpeedsOptions<'a> {

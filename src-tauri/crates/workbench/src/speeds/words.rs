@@ -326,9 +326,9 @@ fn when(bars: &[Bar<'_>], zone: &TimeZone) -> String {
     format!("Measured {text}.")
 }
 
-/// `4,096`.
-pub(super) fn grouped(number: u32) -> String {
-    let digits = number.to_string();
+/// A whole number with its thousands apart: `4,096`.
+pub fn grouped(number: impl Into<u64>) -> String {
+    let digits = number.into().to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {

@@ -116,7 +116,7 @@ fn positions_are_those_of_the_plan_and_only_decode_has_a_ceiling() {
 #[test]
 fn a_number_is_grouped_by_thousands() {
     for (number, text) in [
-        (0, "0"),
+        (0_u64, "0"),
         (999, "999"),
         (1000, "1,000"),
         (131_072, "131,072"),
