@@ -114,7 +114,9 @@ impl Doing {
     pub fn after(request: &Request) -> Option<Self> {
         match request {
             Request::Load(_) => Some(Self::Loading),
-            Request::Measure(_) => Some(Self::Measuring),
+            Request::Measure(_) | Request::Serve(_) | Request::Users(_) | Request::Quality(_) => {
+                Some(Self::Measuring)
+            }
             Request::Generate(_) => Some(Self::Generating),
             Request::ReadBandwidth(_) => Some(Self::ReadingMemory),
             Request::Anchor(_) => Some(Self::Anchoring),

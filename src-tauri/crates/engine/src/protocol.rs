@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::settings::{ModelPath, Settings, TestSpec};
 
 /// Version of the messages below; raised with every change of their meaning.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// Asked of the worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,6 +34,15 @@ pub enum Request {
     Enough,
     /// Serve one real request on the loaded model. Closed by [`Event::Generated`].
     Generate(Generate),
+    /// Time requests for a real text, one after the other. Each repetition is one [`Event::Sample`]
+    /// with a [`Reading::Served`]; closed by [`Event::Measured`].
+    Serve(Serve),
+    /// Time sequences side by side, as llama-batched-bench does. Each repetition is one
+    /// [`Event::Sample`] with a [`Reading::Users`]; closed by [`Event::Measured`].
+    Users(Users),
+    /// Judge the loaded model's predictions of a real text. One [`Event::Sample`] with a
+    /// [`Reading::Quality`]; closed by [`Event::Measured`].
+    Quality(Quality),
     /// Measure how fast memory is read. Closed by [`Event::Bandwidth`].
     ReadBandwidth(ReadBandwidth),
     /// Run the drift anchor, a fixed short kernel. Closed by [`Event::Anchor`].
@@ -104,6 +113,73 @@ pub struct Generate {
     pub seed: u64,
     /// Go on after an end-of-generation token.
     pub ignore_eos: bool,
+}
+
+/// Time requests for a real text, one after the other.
+///
+/// The prompts are the engine's tokens of a bundled text, repeated where it is too short. The
+/// cache is emptied before each repetition, and between two requests only as much is forgotten as
+/// the next prompt differs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Serve {
+    /// Tokens of each prompt.
+    pub n_prompt: u32,
+    /// Tokens written after each prompt, at least 1; the first decides the TTFT.
+    pub n_gen: u32,
+    /// The requests of one repetition, in order.
+    pub requests: Vec<ServeAsk>,
+    /// The settings that shape the context and the threads.
+    pub settings: Settings,
+    /// Timed repetitions, at least 1; fewer when the app says [`Request::Enough`].
+    pub repetitions: u32,
+    /// One untimed warm-up first: every request once.
+    pub warmup: bool,
+}
+
+/// One request of [`Serve`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServeAsk {
+    /// How many of the prompt's last tokens are others than in the first request; 0 = the same prompt.
+    pub changed: u32,
+}
+
+/// Time sequences side by side: each user's prompt, then each user's answer, a token of every user
+/// in one decode call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Users {
+    /// Sequences, at least 1.
+    pub users: u32,
+    /// Prompt tokens of each.
+    pub n_prompt: u32,
+    /// Tokens written for each.
+    pub n_gen: u32,
+    /// A part of the cache for each sequence; otherwise they share one.
+    pub split_kv: bool,
+    /// All have one prompt, computed once.
+    pub shared_prompt: bool,
+    /// The settings that shape the context and the threads.
+    pub settings: Settings,
+    /// Timed repetitions, at least 1; fewer when the app says [`Request::Enough`].
+    pub repetitions: u32,
+    /// One untimed warm-up first.
+    pub warmup: bool,
+    /// Seed of the random tokens.
+    pub seed: u64,
+}
+
+/// Judge the predictions of a bundled text, as llama-perplexity does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Quality {
+    /// Tokens of a chunk; its second half is scored.
+    pub n_ctx: u32,
+    /// Chunks, from the start of the text; 0 = all of it.
+    pub chunks: u32,
+    /// The text; `None` = the bundled one.
+    pub text: Option<ModelPath>,
+    /// The model whose predictions are taken for right; `None` = perplexity alone.
+    pub base: Option<ModelPath>,
+    /// The settings that shape the context and the threads.
+    pub settings: Settings,
 }
 
 /// Measure how fast memory is read, by all allowed cores together.
@@ -381,6 +457,13 @@ pub enum Phase {
         /// The state was kept from before, so nothing is computed.
         restored: bool,
     },
+    /// Judging the text; at most ten a second, the first and the last always.
+    Text {
+        /// Chunks that are done.
+        done: u32,
+        /// All chunks.
+        chunks: u32,
+    },
     /// Everything is ready for a timed repetition (the depth is filled or restored); it begins
     /// when the app answers [`Request::Go`]. Counted from 1.
     Repetition {
@@ -390,7 +473,7 @@ pub enum Phase {
 }
 
 /// One timed repetition.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Counted from 0.
     pub index: u32,
@@ -400,6 +483,113 @@ pub struct Sample {
     pub involuntary_switches: Option<u64>,
     /// Major page faults of the worker inside the section; `None` = not known.
     pub major_faults: Option<u64>,
+    /// What the section consists of, where it is not one speed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading: Option<Reading>,
+}
+
+/// What a repetition found beside its duration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "reading", rename_all = "snake_case")]
+pub enum Reading {
+    /// Of [`Request::Serve`]; the sample's duration is the sum of its requests.
+    Served {
+        /// What was loaded right before, where the model is loaded for each repetition.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        load: Option<LoadReading>,
+        /// One for each request, in order.
+        requests: Vec<ServedReading>,
+    },
+    /// Of [`Request::Users`]; the sample's duration is prefill and decode together.
+    Users(UsersReading),
+    /// Of [`Request::Quality`]; the sample's duration is that of the judging.
+    Quality(QualityReading),
+}
+
+/// A load that belongs to a repetition.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LoadReading {
+    /// From asking for the model until its weights are ready, in nanoseconds.
+    pub load_ns: u64,
+    /// From asking for the context until it exists, in nanoseconds.
+    pub context_ns: u64,
+    /// Share of the file that lay in the page cache when the clock started; `None` = not known.
+    pub resident_before: Option<f32>,
+    /// What was done about the page cache.
+    pub page_cache: PageCache,
+}
+
+/// One request with its parts timed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ServedReading {
+    /// Tokens of the prompt.
+    pub n_prompt: u32,
+    /// Of those, taken from the cache: never counted as prefill.
+    pub n_reused: u32,
+    /// Tokens that the prompt shares with what the cache held. Where fewer were reused, this
+    /// memory cannot drop a tail (recurrent state, a sliding window that has moved on).
+    pub n_shared: u32,
+    /// Tokenizing.
+    pub tokenize_ns: u64,
+    /// Computing the prompt's tokens that were not reused.
+    pub prefill_ns: u64,
+    /// Sampling the first token.
+    pub first_sample_ns: u64,
+    /// From the submission to the first token.
+    pub ttft_ns: u64,
+    /// Decoding and sampling the second token; `None` when only one was asked for.
+    pub first_decode_ns: Option<u64>,
+    /// Tokens written.
+    pub n_generated: u32,
+    /// From the first token to the last.
+    pub decode_ns: u64,
+}
+
+/// Sequences side by side.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UsersReading {
+    /// All prompts: `t_pp` of llama-batched-bench.
+    pub prefill_ns: u64,
+    /// All answers: `t_tg` of llama-batched-bench.
+    pub decode_ns: u64,
+    /// For each user, from the submission of all until the logits of that user's first token.
+    pub ttft_ns: Vec<u64>,
+}
+
+/// How well a text is predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct QualityReading {
+    /// Tokens of a chunk.
+    pub n_ctx: u32,
+    /// Chunks that were judged.
+    pub chunks: u32,
+    /// Tokens that were scored.
+    pub n_scored: u64,
+    /// exp of the mean negative log-likelihood.
+    pub perplexity: f64,
+    /// Its standard error.
+    pub perplexity_error: f64,
+    /// Against the base model, where there is one.
+    pub against_base: Option<AgainstBase>,
+}
+
+/// How far predictions are from those of the base model.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AgainstBase {
+    /// Perplexity of the base model on the same tokens.
+    pub base_perplexity: f64,
+    /// Mean Kullback-Leibler divergence, in nats.
+    pub kl_mean: f64,
+    /// Its standard error.
+    pub kl_error: f64,
+    /// Largest.
+    pub kl_max: f64,
+    /// 99th percentile.
+    pub kl_p99: f64,
+    /// Median.
+    pub kl_median: f64,
+    /// Share of tokens whose most likely prediction is the same, 0 to 1.
+    pub same_top: f64,
 }
 
 /// A finished test.

@@ -32,6 +32,9 @@ pub fn work(fault: &Fault) {
                 });
             }
             Request::Measure(measure) => serve_measure(fault, &requests, measure.repetitions),
+            Request::Serve(serve) => serve_measure(fault, &requests, serve.repetitions),
+            Request::Users(users) => serve_measure(fault, &requests, users.repetitions),
+            Request::Quality(_) => serve_measure(fault, &requests, 1),
             Request::Generate(_) => {
                 for number in 0..5000 {
                     say(&Event::Token(Token {
@@ -68,6 +71,7 @@ fn serve_measure(fault: &Fault, requests: &mpsc::Receiver<Request>, repetitions:
             ns: 1_000_000,
             involuntary_switches: None,
             major_faults: None,
+            reading: None,
         }));
         fault.mid_request();
     }

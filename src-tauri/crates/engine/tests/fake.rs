@@ -81,7 +81,7 @@ async fn ask(
 
 fn samples(said: &[Event]) -> Vec<Sample> {
     let sample = |event: &Event| match event {
-        Event::Sample(sample) => Some(*sample),
+        Event::Sample(sample) => Some(sample.clone()),
         _ => None,
     };
     said.iter().filter_map(sample).collect()

@@ -23,10 +23,13 @@
 //!     model          {fingerprint, path, name, architecture, quantization, file_bytes, parameters,
 //!                     active_parameters, weight_bytes_per_token, ability, synthetic}
 //!     spec           {n_prompt, n_gen, n_depth}                tokens
+//!     kind           {name: "first_token" | "prefix_cache" | "users" | "quality", ...}
+//!                                                              absent: a speed
 //!     settings       every setting of llama-bench by its name, with n_outputs, prio, numa
 //!     repetitions    asked for
 //!     warmup         whether an untimed warm-up came first
-//!     samples        [ {index, ns, involuntary_switches, major_faults, at} ]
+//!     samples        [ {index, ns, involuntary_switches, major_faults, at, reading, conditions} ]
+//!                                                              reading: of kinds that are more than one speed
 //!     end            how it ended | null while it runs         see ExportedEnd
 //!       status         "done" | "failed" | "cancelled" | "interrupted" | "skipped"
 //!       code, message, log                                     only of "failed"
@@ -62,7 +65,7 @@ use twospeed_engine::{Settings, TestSpec};
 use twospeed_measure::machine::{Machine, MachineState};
 use twospeed_measure::model::MeasuredModel;
 use twospeed_measure::warning::Warning;
-use twospeed_measure::{SampleRecord, TestEnd, TestRecord, TestStatus};
+use twospeed_measure::{Conditions, Kind, SampleRecord, TestEnd, TestRecord, TestStatus};
 use uuid::Uuid;
 
 use crate::History;
@@ -113,6 +116,9 @@ pub struct ExportedTest {
     pub model: MeasuredModel,
     /// What is timed.
     pub spec: TestSpec,
+    /// What of it is measured.
+    #[serde(default, skip_serializing_if = "Kind::is_speed")]
+    pub kind: Kind,
     /// Every setting.
     pub settings: Settings,
     /// Repetitions asked for.
@@ -129,13 +135,16 @@ pub struct ExportedTest {
 }
 
 /// A timed repetition.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExportedSample {
     /// What the engine said.
     #[serde(flatten)]
     pub sample: Sample,
     /// When it ended, a label only.
     pub at: Timestamp,
+    /// The machine around it.
+    #[serde(default, skip_serializing_if = "Conditions::is_unknown")]
+    pub conditions: Conditions,
 }
 
 /// How a test ended and what was around it.
@@ -252,6 +261,7 @@ impl ExportedTest {
             position,
             model,
             spec,
+            kind,
             settings,
             repetitions,
             warmup,
@@ -263,6 +273,7 @@ impl ExportedTest {
             started_at,
             model,
             spec,
+            kind,
             settings,
             repetitions,
             warmup,
@@ -272,7 +283,12 @@ impl ExportedTest {
                          test: _,
                          sample,
                          at,
-                     }| ExportedSample { sample, at },
+                         conditions,
+                     }| ExportedSample {
+                        sample,
+                        at,
+                        conditions,
+                    },
                 )
                 .collect(),
             end: test.end.map(ExportedEnd::from),
@@ -289,13 +305,25 @@ impl ExportedTest {
             position: self.position,
             model: self.model,
             spec: self.spec,
+            kind: self.kind,
             settings: self.settings,
             repetitions: self.repetitions,
             warmup: self.warmup,
             started_at: self.started_at,
         };
         let samples = (self.samples.into_iter())
-            .map(|ExportedSample { sample, at }| SampleRecord { test, sample, at })
+            .map(
+                |ExportedSample {
+                     sample,
+                     at,
+                     conditions,
+                 }| SampleRecord {
+                    test,
+                    sample,
+                    at,
+                    conditions,
+                },
+            )
             .collect();
         let end = self.end.map(|end| end.into_record(test));
         let test = Test {

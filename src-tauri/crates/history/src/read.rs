@@ -6,7 +6,7 @@ use twospeed_engine::settings::ModelPath;
 use twospeed_engine::{FlashAttention, Settings, TestSpec};
 use twospeed_measure::machine::Machine;
 use twospeed_measure::model::MeasuredModel;
-use twospeed_measure::{Plan, RunRecord, SampleRecord, TestEnd, TestRecord, TestStatus};
+use twospeed_measure::{Kind, Plan, RunRecord, SampleRecord, TestEnd, TestRecord, TestStatus};
 
 use crate::columns::Cells;
 use crate::error::Fault;
@@ -96,11 +96,25 @@ pub(crate) fn test(row: &SqliteRow) -> Result<TestRecord, Fault> {
             n_gen: cells.get("n_gen")?,
             n_depth: cells.get("n_depth")?,
         },
+        kind: kind(cells)?,
         settings: settings(cells)?,
         repetitions: cells.get("repetitions")?,
         warmup: cells.get("warmup")?,
         started_at: cells.time("started_at")?,
     })
+}
+
+/// A kind of a newer app is not taken for one that is known.
+fn kind(cells: Cells<'_>) -> Result<Kind, Fault> {
+    if let Some(kind) = cells.json("kind_detail")? {
+        return Ok(kind);
+    }
+    match cells.get::<&str>("kind")? {
+        "speed" => Ok(Kind::Speed),
+        other => Err(Fault::Unreadable(format!(
+            "kind, {other} comes without its details"
+        ))),
+    }
 }
 
 fn model(cells: Cells<'_>) -> Result<MeasuredModel, Fault> {
@@ -275,7 +289,9 @@ pub(crate) fn sample(row: &SqliteRow) -> Result<SampleRecord, Fault> {
             ns: cells.count("ns")?,
             involuntary_switches: cells.maybe_count("involuntary_switches")?,
             major_faults: cells.maybe_count("major_faults")?,
+            reading: cells.json("reading")?,
         },
         at: cells.time("at")?,
+        conditions: cells.json("conditions")?.unwrap_or_default(),
     })
 }

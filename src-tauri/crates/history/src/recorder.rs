@@ -20,6 +20,12 @@ impl Recorder for History {
         Ok(self.finish(writing, written).await?)
     }
 
+    async fn run_resumed(&self, run: &RunRecord) -> Result<(), RecorderError> {
+        let mut writing = self.writing().await?;
+        let written = write::resumed_run(&mut writing, run).await;
+        Ok(self.finish(writing, written).await?)
+    }
+
     async fn test_started(&self, test: &TestRecord) -> Result<(), RecorderError> {
         let mut writing = self.writing().await?;
         let written = write::test(&mut writing, test, Facts::Fresh, None, Existing::Refuse).await;

@@ -12,6 +12,7 @@ pub(crate) const APPLICATION_ID: i64 = 0x3273_7064;
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_runs.sql"),
     include_str!("../migrations/0002_folders.sql"),
+    include_str!("../migrations/0003_kinds.sql"),
 ];
 
 /// The newest version known here.

@@ -81,6 +81,24 @@ pub(crate) async fn run(connection: &mut SqliteConnection, run: &RunRecord) -> R
     Ok(())
 }
 
+/// A run that goes on under a new owner.
+pub(crate) async fn resumed_run(
+    connection: &mut SqliteConnection,
+    run: &RunRecord,
+) -> Result<(), Fault> {
+    let known = Columns::default()
+        .set("status", "running")
+        .time("ended_at", None)
+        .set("owner_pid", run.owner_pid)
+        .count("owner_started", run.owner_started)
+        .update(connection, "run", run.id)
+        .await?;
+    match known {
+        true => Ok(()),
+        false => Err(Fault::NoRun(run.id.to_string())),
+    }
+}
+
 /// Whose word counts about a model that is known already.
 #[derive(Clone, Copy)]
 pub(crate) enum Facts {
@@ -148,6 +166,7 @@ pub(crate) async fn test(
         position,
         model,
         spec,
+        kind,
         settings,
         repetitions,
         warmup,
@@ -164,6 +183,8 @@ pub(crate) async fn test(
         .set("n_prompt", spec.n_prompt)
         .set("n_gen", spec.n_gen)
         .set("n_depth", spec.n_depth)
+        .set("kind", kind.key())
+        .json("kind_detail", Some(kind).filter(|kind| !kind.is_speed()))
         .set("status", "running")
         .json("extra", extra.filter(|extra| !extra.is_empty()));
     settings_columns(path_column(columns, &model.path), settings)
@@ -246,12 +267,18 @@ pub(crate) async fn sample(
     record: &SampleRecord,
     existing: Existing,
 ) -> Result<bool, Fault> {
-    let SampleRecord { test, sample, at } = record;
+    let SampleRecord {
+        test,
+        sample,
+        at,
+        conditions,
+    } = record;
     let Sample {
         index,
         ns,
         involuntary_switches,
         major_faults,
+        reading,
     } = sample;
     Columns::default()
         .id("test", *test)
@@ -259,6 +286,11 @@ pub(crate) async fn sample(
         .count("ns", *ns)
         .count("involuntary_switches", *involuntary_switches)
         .count("major_faults", *major_faults)
+        .json("reading", reading.as_ref())
+        .json(
+            "conditions",
+            Some(conditions).filter(|conditions| !conditions.is_unknown()),
+        )
         .time("at", *at)
         .insert(connection, "sample", existing)
         .await

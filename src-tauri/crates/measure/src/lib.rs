@@ -47,6 +47,7 @@
 
 pub mod interrupted;
 pub mod judge;
+pub mod kind;
 pub mod lease;
 pub mod machine;
 pub mod memory;
@@ -62,12 +63,13 @@ pub mod threads;
 pub mod variants;
 pub mod warning;
 
+pub use kind::Kind;
 pub use lease::Lease;
 pub use memory::InMemory;
 pub use plan::{Plan, PlannedTest};
 pub use progress::Progress;
 pub use record::{
-    Recorder, RecorderError, RunRecord, SampleRecord, TestEnd, TestRecord, TestStatus,
+    Conditions, Recorder, RecorderError, RunRecord, SampleRecord, TestEnd, TestRecord, TestStatus,
 };
 pub use run::{Bench, RunEnd, RunOutcome, TestOutcome};
 pub use stats::{Spread, Summary, summary};

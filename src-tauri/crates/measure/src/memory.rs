@@ -27,6 +27,8 @@ pub struct Kept {
     pub test_ends: Vec<TestEnd>,
     /// Ends of runs: which, when, whether every test was tried.
     pub run_ends: Vec<(Uuid, Timestamp, bool)>,
+    /// Runs that went on.
+    pub resumed: Vec<RunRecord>,
     /// CPU variants that are set aside, with the build they belong to and the reason.
     pub set_aside: Vec<(EngineBuild, String, String)>,
 }
@@ -49,13 +51,18 @@ impl Recorder for InMemory {
         Ok(())
     }
 
+    async fn run_resumed(&self, run: &RunRecord) -> Result<(), RecorderError> {
+        self.with(|kept| kept.resumed.push(run.clone()));
+        Ok(())
+    }
+
     async fn test_started(&self, test: &TestRecord) -> Result<(), RecorderError> {
         self.with(|kept| kept.tests.push(test.clone()));
         Ok(())
     }
 
     async fn sample(&self, sample: &SampleRecord) -> Result<(), RecorderError> {
-        self.with(|kept| kept.samples.push(*sample));
+        self.with(|kept| kept.samples.push(sample.clone()));
         Ok(())
     }
 

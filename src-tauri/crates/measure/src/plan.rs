@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use twospeed_engine::protocol::{Ability, PageCache};
 use twospeed_engine::{Settings, TestSpec};
 
+use crate::kind::Kind;
 use crate::model::MeasuredModel;
 
 /// Tests in the order they run, and what holds for all of them.
@@ -27,6 +28,37 @@ pub struct Plan {
     pub anchor: bool,
     /// Seed of the random tokens.
     pub seed: u64,
+    /// Repeat each test until its mean is known this well; `repetitions` are then the fewest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Until>,
+    /// In which order repetitions of different tests follow each other.
+    #[serde(default)]
+    pub order: Order,
+}
+
+/// When a test has been repeated often enough.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Until {
+    /// Half-width of the 95 % confidence interval of the mean, relative to the mean: 0.02 for 2 %.
+    pub relative: f64,
+    /// Repetitions after which it is given up.
+    pub at_most: u32,
+}
+
+/// In which order the repetitions of a plan's tests follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(tag = "order", rename_all = "snake_case")]
+pub enum Order {
+    /// All repetitions of a test, then the next test.
+    #[default]
+    OneByOne,
+    /// One repetition of each test in turn (A B A B), so that what drifts meets all alike.
+    Interleaved,
+    /// One repetition of each test in turn until the time is up, however many that makes.
+    Sustained {
+        /// Seconds.
+        seconds: u32,
+    },
 }
 
 /// One test of a plan.
@@ -38,6 +70,9 @@ pub struct PlannedTest {
     pub settings: Settings,
     /// What is timed.
     pub spec: TestSpec,
+    /// What of it is measured.
+    #[serde(default)]
+    pub kind: Kind,
     /// The CPU variant that was asked for by name; `None` = the best that runs here.
     ///
     /// A variant asked for by name is never replaced by another.
@@ -106,6 +141,7 @@ pub fn tests_of(
                 model: model.clone(),
                 settings: settings.clone(),
                 spec,
+                kind: Kind::Speed,
                 variant: None,
             }));
         }
@@ -125,6 +161,8 @@ impl Plan {
             page_cache: PageCache::AsIs,
             anchor: true,
             seed: DEFAULT_SEED,
+            until: None,
+            order: Order::OneByOne,
         }
     }
 
@@ -155,7 +193,12 @@ impl Plan {
 impl PlannedTest {
     /// `pp512 of Qwen3-8B`, for sentences.
     pub fn name(&self) -> String {
-        format!("{} of {}", self.spec, self.model.name)
+        format!("{} of {}", self.kind.name(self.spec), self.model.name)
+    }
+
+    /// Tokens that its context has to hold, all sequences together.
+    pub fn context(&self) -> u64 {
+        self.kind.context(self.spec)
     }
 
     /// Whether the model that `self` needs is loaded when `other` is.
@@ -173,10 +216,10 @@ impl PlannedTest {
                 model: self.model.name.clone(),
             });
         }
-        if self.spec.context() > MAX_CONTEXT {
+        if self.context() > MAX_CONTEXT {
             return Err(PlanError::ContextTooLong {
                 test: self.name(),
-                tokens: self.spec.context(),
+                tokens: self.context(),
             });
         }
         if settings.n_threads == 0 {
@@ -213,7 +256,7 @@ impl PlannedTest {
         match (needs, available) {
             (Some(needs), Some(available)) if needs > available => Some(Refusal::TooLittleMemory {
                 model: self.model.name.clone(),
-                context: self.spec.context(),
+                context: self.context(),
                 needs,
                 available,
             }),

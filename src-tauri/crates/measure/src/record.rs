@@ -7,6 +7,7 @@ use twospeed_engine::protocol::{EngineBuild, Hello, Loaded, Placement, Sample};
 use twospeed_engine::{Settings, TestSpec};
 use uuid::Uuid;
 
+use crate::kind::Kind;
 use crate::machine::{Machine, MachineState};
 use crate::model::MeasuredModel;
 use crate::plan::Plan;
@@ -48,6 +49,9 @@ pub struct TestRecord {
     pub model: MeasuredModel,
     /// What is timed.
     pub spec: TestSpec,
+    /// What of it is measured.
+    #[serde(default)]
+    pub kind: Kind,
     /// Every setting.
     pub settings: Settings,
     /// Repetitions asked for.
@@ -59,7 +63,7 @@ pub struct TestRecord {
 }
 
 /// One sample with its test.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SampleRecord {
     /// The test.
     pub test: Uuid,
@@ -67,6 +71,30 @@ pub struct SampleRecord {
     pub sample: Sample,
     /// When it ended (UTC), a label only.
     pub at: Timestamp,
+    /// The machine right before and right after the timed section, as far as it can be read.
+    #[serde(default, skip_serializing_if = "Conditions::is_unknown")]
+    pub conditions: Conditions,
+}
+
+/// The machine around one sample. Not readable is `None`.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Conditions {
+    /// Mean clock of the usable cores right after, in Hz.
+    pub clock_hz: Option<f64>,
+    /// Highest temperature of the CPU right after, in degrees Celsius.
+    pub temperature_c: Option<f64>,
+    /// Energy the package took from right before to right after, in joules.
+    pub energy_j: Option<f64>,
+    /// Seconds between those two readings of the energy: hardly more than the section itself.
+    pub energy_seconds: Option<f64>,
+}
+
+impl Conditions {
+    /// Whether nothing of it could be read.
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// How a test ended.
@@ -132,6 +160,8 @@ pub struct TestEnd {
 pub trait Recorder: Send + Sync {
     /// A run begins.
     async fn run_started(&self, run: &RunRecord) -> Result<(), RecorderError>;
+    /// A run that was stopped or cut off goes on, with a new owner.
+    async fn run_resumed(&self, run: &RunRecord) -> Result<(), RecorderError>;
     /// A test begins.
     async fn test_started(&self, test: &TestRecord) -> Result<(), RecorderError>;
     /// A sample was made.

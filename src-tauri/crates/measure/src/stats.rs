@@ -188,6 +188,7 @@ mod tests {
                 ns,
                 involuntary_switches: None,
                 major_faults: None,
+                reading: None,
             })
             .collect()
     }

@@ -205,6 +205,13 @@ pub enum Doing {
         /// The state was kept from before, so nothing is computed.
         restored: bool,
     },
+    /// Judges the model's predictions of a text.
+    Text {
+        /// Chunks that are done.
+        done: u32,
+        /// All chunks.
+        chunks: u32,
+    },
     /// A sample is about to be timed. The page paints, says `painted` with the ticket, and stands
     /// still until the next step.
     Timing {

@@ -126,6 +126,10 @@ impl Recorder for Unsaved<'_> {
         self.memory.run_started(run).await
     }
 
+    async fn run_resumed(&self, run: &RunRecord) -> Result<(), RecorderError> {
+        self.memory.run_resumed(run).await
+    }
+
     async fn test_started(&self, test: &TestRecord) -> Result<(), RecorderError> {
         self.memory.test_started(test).await
     }

@@ -43,6 +43,7 @@ fn tests(model: &MeasuredModel, specs: &[(u32, u32, u32)], threads: u32) -> Vec<
                 n_gen: *n_gen,
                 n_depth: *n_depth,
             },
+            kind: twospeed_measure::Kind::Speed,
             variant: None,
         })
         .collect()

@@ -26,8 +26,10 @@ mod model_params;
 mod os;
 mod pieces;
 mod placement;
+mod quality;
 mod quantize;
 mod random;
+mod requests;
 mod sampler;
 mod serve;
 mod served;
@@ -36,6 +38,7 @@ mod team;
 #[cfg(test)]
 mod testing;
 mod threads;
+mod users;
 mod variants;
 mod vocabulary;
 mod wire;

@@ -266,5 +266,6 @@ fn timed(
         ns,
         involuntary_switches: during.involuntary_switches,
         major_faults: during.major_faults,
+        reading: None,
     })
 }

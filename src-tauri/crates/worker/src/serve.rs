@@ -18,7 +18,8 @@ use crate::served::Served;
 use crate::threads::ThreadPool;
 use crate::wire::{self, Message, Wire};
 use crate::{
-    anchor, bandwidth, breakdown, foresee, generate, load, log, measure, os, quantize, settings,
+    anchor, bandwidth, breakdown, foresee, generate, load, log, measure, os, quality, quantize,
+    requests, settings, users,
 };
 
 /// What the worker has, between requests.
@@ -102,6 +103,9 @@ impl Worker {
         match request {
             Request::Load(load) => load::load(self, load, number),
             Request::Measure(test) => measure::measure(self, &test, number),
+            Request::Serve(asked) => requests::serve(self, &asked, number),
+            Request::Users(asked) => users::users(self, &asked, number),
+            Request::Quality(asked) => quality::quality(self, &asked, number),
             Request::Generate(prompt) => generate::generate(self, &prompt, number),
             Request::ReadBandwidth(probe) => bandwidth::read_bandwidth(&probe, number),
             Request::Anchor(anchor) => anchor::anchor(&anchor),

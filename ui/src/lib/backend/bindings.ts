@@ -91,7 +91,15 @@ fraction: number, } | { "doing": "warmup" } | { "doing": "depth",
 /**
  * The state was kept from before, so nothing is computed.
  */
-restored: boolean, } | { "doing": "timing", 
+restored: boolean, } | { "doing": "text", 
+/**
+ * Chunks that are done.
+ */
+done: number, 
+/**
+ * All chunks.
+ */
+chunks: number, } | { "doing": "timing", 
 /**
  * From 1.
  */

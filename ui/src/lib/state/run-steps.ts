@@ -26,7 +26,7 @@ export interface MadeSample {
 
 /** A step of a test before its samples: load, warm-up, filling the cache. Times are of the run. */
 export interface Stage {
-  what: "loading" | "warmup" | "depth";
+  what: "loading" | "warmup" | "depth" | "text";
   fromS: number;
   /** `null` = it goes on. */
   toS: number | null;

@@ -7,12 +7,14 @@ export function testInSentence(row: Pick<PlannedRow, "phase" | "tokens" | "depth
 }
 
 /** The name of a stage before the samples. */
-export function stageName(what: "loading" | "warmup" | "depth", restored: boolean): string {
+export function stageName(what: "loading" | "warmup" | "depth" | "text", restored: boolean): string {
   switch (what) {
     case "loading":
       return "Load";
     case "warmup":
       return "Warm-up, not counted";
+    case "text":
+      return "Reading the text";
     case "depth":
       return restored ? "Depth, kept from before" : "Depth, not counted";
   }

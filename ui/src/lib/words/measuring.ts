@@ -20,6 +20,8 @@ export function doingWords(doing: Doing, repetitions: number): string {
       return "warming up, not counted";
     case "depth":
       return doing.restored ? "restoring the context" : "filling the context";
+    case "text":
+      return `reading the text, ${whole(doing.done)} of ${whole(doing.chunks)}`;
     case "timing":
       return `sample ${doing.number} of ${repetitions}`;
   }

@@ -89,6 +89,7 @@ fn planned(
                 model: subject.measured.clone(),
                 settings: settings.clone(),
                 spec: *spec,
+                kind: twospeed_measure::Kind::Speed,
                 variant: variant.map(str::to_owned),
             })
         })

@@ -21,6 +21,7 @@
 //! # });
 //! ```
 
+mod kinds;
 mod model;
 mod play;
 mod script;
@@ -209,7 +210,14 @@ impl FakeEngine {
     pub fn variant_dies(self, variant: &str) -> Self {
         let variant = variant.to_owned();
         self.answers(move |asked| {
-            let computes = matches!(asked.request, Request::Measure(_) | Request::Generate(_));
+            let computes = matches!(
+                asked.request,
+                Request::Measure(_)
+                    | Request::Generate(_)
+                    | Request::Serve(_)
+                    | Request::Users(_)
+                    | Request::Quality(_)
+            );
             (computes && asked.variant == variant).then(|| {
                 Script::new().die(How::Signal {
                     number: 4,

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Cast;
 use super::script::Script;
+use super::{Cast, kinds};
 use crate::protocol::{
     Ability, BandwidthReading, Buffer, BufferUse, Device, DeviceKind, EngineBuild, Event, Failure,
     FailureCode, Generate, Generated, Hello, Load, Loaded, Measure, PROTOCOL, PageCache, Phase,
@@ -59,7 +59,7 @@ const BYTES_PER_SECOND: f64 = 20e9;
 
 impl FakeModel {
     /// Nanoseconds of one timed section, without noise.
-    fn ideal_ns(&self, spec: TestSpec) -> f64 {
+    pub(super) fn ideal_ns(&self, spec: TestSpec) -> f64 {
         let prompt = f64::from(spec.n_prompt);
         let gen_start = f64::from(spec.n_depth) + prompt;
         let half_way = |start: f64, tokens: f64| start + tokens / 2.0;
@@ -81,10 +81,11 @@ impl FakeModel {
             ns: noise.around(ideal, 0.01) as u64,
             involuntary_switches: Some(0),
             major_faults: Some(0),
+            reading: None,
         })
     }
 
-    fn placement(&self, context: u64, flash: FlashAttention) -> Placement {
+    pub(super) fn placement(&self, context: u64, flash: FlashAttention) -> Placement {
         let n_ctx = context.next_multiple_of(256).max(256);
         let buffer = |device: &str, holds, bytes| Buffer {
             device: device.into(),
@@ -164,7 +165,29 @@ impl Memory {
                         fallbacks: None,
                     }))
             }
-            (Request::Measure(_) | Request::Generate(_), None) => fail(
+            (Request::Serve(asked), Some(model)) => {
+                self.prompt.clear();
+                match model.loaded.ability {
+                    Ability::Generates => kinds::serve(model, asked, takes),
+                    _ => not_able(),
+                }
+            }
+            (Request::Users(asked), Some(model)) => match model.loaded.ability {
+                Ability::Generates => kinds::users(model, asked, takes),
+                _ => not_able(),
+            },
+            (Request::Quality(asked), Some(model)) => match model.loaded.ability {
+                Ability::Generates => kinds::quality(model, asked, takes),
+                _ => not_able(),
+            },
+            (
+                Request::Measure(_)
+                | Request::Generate(_)
+                | Request::Serve(_)
+                | Request::Users(_)
+                | Request::Quality(_),
+                None,
+            ) => fail(
                 FailureCode::NothingLoaded,
                 "No model is loaded. Load one first.",
             ),
@@ -213,7 +236,8 @@ fn measure(model: &FakeModel, asked: &Measure, takes: impl Fn(u64) -> Duration) 
                 script = script.wait(takes(model.ideal_ns(fill) as u64));
             }
         }
-        script = script.repetition(sample, takes(sample.ns));
+        let duration = takes(sample.ns);
+        script = script.repetition(sample, duration);
     }
     script.measured(Some(model.loaded.model_size + (150 << 20)))
 }
@@ -321,7 +345,7 @@ pub fn hello() -> Hello {
 }
 
 /// Numbers that look random and are the same for the same seed (splitmix64).
-struct Noise(u64);
+pub(super) struct Noise(pub(super) u64);
 
 impl Noise {
     fn next(&mut self) -> u64 {
@@ -333,7 +357,7 @@ impl Noise {
     }
 
     /// A value within this share of another.
-    fn around(&mut self, value: f64, share: f64) -> f64 {
+    pub(super) fn around(&mut self, value: f64, share: f64) -> f64 {
         let unit = self.next() as f64 / u64::MAX as f64;
         value * (1.0 + share * (2.0 * unit - 1.0))
     }

@@ -105,6 +105,7 @@ pub fn run() -> RunRecord {
                 model: model("aa", "Smol"),
                 settings: settings(),
                 spec: spec(512, 0),
+                kind: twospeed_measure::Kind::Speed,
                 variant: Some("haswell".into()),
             }],
             repetitions: 3,
@@ -113,6 +114,8 @@ pub fn run() -> RunRecord {
             page_cache: PageCache::Warm,
             anchor: true,
             seed: 42,
+            until: None,
+            order: twospeed_measure::plan::Order::OneByOne,
         }),
     }
 }
@@ -124,6 +127,7 @@ pub fn test(run: Uuid, position: u32, model: MeasuredModel, spec: TestSpec) -> T
         position,
         model,
         spec,
+        kind: twospeed_measure::Kind::Speed,
         settings: settings(),
         repetitions: 3,
         warmup: true,
@@ -139,8 +143,10 @@ pub fn sample(test: &TestRecord, index: u32) -> SampleRecord {
             ns: 112_446_087 + u64::from(index),
             involuntary_switches: Some(10 + u64::from(index)),
             major_faults: (index > 0).then_some(20),
+            reading: None,
         },
         at: test.started_at + i64::from(index + 1).seconds(),
+        conditions: twospeed_measure::Conditions::default(),
     }
 }
 

@@ -18,6 +18,7 @@ fn at(speeds: &[f64]) -> Vec<Sample> {
             ns: (512e9 / speed) as u64,
             involuntary_switches: None,
             major_faults: None,
+            reading: None,
         })
         .collect()
 }

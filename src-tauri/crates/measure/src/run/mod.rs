@@ -285,6 +285,7 @@ impl Running<'_> {
             position,
             model: test.model.clone(),
             spec: test.spec,
+            kind: test.kind.clone(),
             settings: test.settings.clone(),
             repetitions: self.plan.repetitions,
             warmup: self.plan.warmup,
@@ -304,7 +305,11 @@ impl Running<'_> {
         findings: Findings,
         status: TestStatus,
     ) -> Result<(), RecorderError> {
-        let samples: Vec<_> = findings.samples.iter().map(|kept| kept.sample).collect();
+        let samples: Vec<_> = findings
+            .samples
+            .iter()
+            .map(|kept| kept.sample.clone())
+            .collect();
         let warnings = judge(&Evidence {
             spec: test.spec,
             settings: &test.settings,

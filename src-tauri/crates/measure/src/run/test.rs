@@ -9,7 +9,7 @@ use super::worker::{Trouble, Worker};
 use crate::machine::{MachineState, Probe};
 use crate::plan::{Plan, PlannedTest};
 use crate::progress::Progress;
-use crate::record::{Recorder, SampleRecord};
+use crate::record::{Conditions, Recorder, SampleRecord};
 use crate::stats::tokens_per_second;
 use crate::stop::Stop;
 
@@ -115,16 +115,18 @@ impl Attempt<'_, '_> {
     }
 
     async fn sample(&mut self, sample: Sample, findings: &mut Findings) -> Result<(), Trouble> {
+        let ns = sample.ns;
         let record = SampleRecord {
             test: self.id,
             sample,
             at: self.probe.now(),
+            conditions: Conditions::default(),
         };
         self.recorder.sample(&record).await?;
-        findings.samples.push(record);
+        findings.samples.push(record.clone());
         (self.progress)(Progress::Sample {
             sample: record,
-            tokens_per_second: tokens_per_second(self.test.spec.tokens(), sample.ns),
+            tokens_per_second: tokens_per_second(self.test.spec.tokens(), ns),
         });
         Ok(())
     }

@@ -239,6 +239,7 @@ mod tests {
                 n_gen,
                 n_depth,
             },
+            kind: twospeed_measure::Kind::Speed,
             variant: None,
         }
     }

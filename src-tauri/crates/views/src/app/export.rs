@@ -74,7 +74,11 @@ fn rows(bars: &[Bar<'_>]) -> Vec<Row> {
     bars.iter()
         .flat_map(Bar::tests)
         .filter_map(|test| {
-            let samples: Vec<_> = test.samples.iter().map(|record| record.sample).collect();
+            let samples: Vec<_> = test
+                .samples
+                .iter()
+                .map(|record| record.sample.clone())
+                .collect();
             Row::of(&test.record, test.end.as_ref()?, &samples)
         })
         .collect()

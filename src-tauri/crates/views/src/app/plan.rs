@@ -254,6 +254,7 @@ fn possible(
             model: subject.measured.clone(),
             settings: settings.clone(),
             spec: *spec,
+            kind: twospeed_measure::Kind::Speed,
             variant: None,
         };
         match refusal(subject, &test, available) {

@@ -85,6 +85,7 @@ pub(super) fn test(
         position,
         model: model.clone(),
         spec,
+        kind: twospeed_measure::Kind::Speed,
         settings: Settings {
             n_threads: 2,
             ..Settings::default()
@@ -105,8 +106,10 @@ pub(super) fn test(
                     ns: (1e9 * spec.tokens() as f64 / speed).round() as u64,
                     involuntary_switches: Some(0),
                     major_faults: Some(0),
+                    reading: None,
                 },
                 at: ended_at,
+                conditions: twospeed_measure::Conditions::default(),
             })
             .collect(),
         end: Some(TestEnd {

@@ -95,7 +95,11 @@ fn number<T: ToString>(value: Option<T>) -> Option<String> {
 fn test(test: &Test) -> TestPage {
     let record = &test.record;
     let spec = record.spec;
-    let samples: Vec<_> = test.samples.iter().map(|record| record.sample).collect();
+    let samples: Vec<_> = test
+        .samples
+        .iter()
+        .map(|record| record.sample.clone())
+        .collect();
     let speed = summary(spec, &samples).map(|summary| summary.tokens_per_second);
     let status = test.end.as_ref().map(|end| &end.status);
     TestPage {

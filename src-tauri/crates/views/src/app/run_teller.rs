@@ -218,6 +218,7 @@ impl<'a> Teller<'a> {
                 let pass = if restored { Pass::WithNext } else { Pass::Now };
                 self.pass(doing(Doing::Depth { restored }), pass);
             }
+            Phase::Text { done, chunks } => self.tell(doing(Doing::Text { done, chunks })),
             Phase::Repetition { number } => {
                 self.eta.times(self.now());
                 let ticket = self.app.measuring.painting.ticket();
@@ -263,8 +264,8 @@ impl<'a> Teller<'a> {
         let Some(running) = self.running.get_mut(&test) else {
             return;
         };
+        let (number, ns) = (sample.index + 1, sample.ns);
         running.samples.push(sample);
-        let number = sample.index + 1;
         let position = running.record.position;
         // The next step follows at once, and what is told now goes with it: after the last one
         // the anchor runs first.
@@ -273,7 +274,7 @@ impl<'a> Teller<'a> {
                 position,
                 number,
                 tokens_per_second,
-                seconds: sample.ns as f64 / 1e9,
+                seconds: ns as f64 / 1e9,
             };
             self.pass(step, Pass::WithNext);
         }

@@ -177,7 +177,11 @@ async fn exported_by_the_command_line(window: &Window, format: &str) -> String {
         .tests
         .iter()
         .filter_map(|test| {
-            let samples: Vec<_> = test.samples.iter().map(|record| record.sample).collect();
+            let samples: Vec<_> = test
+                .samples
+                .iter()
+                .map(|record| record.sample.clone())
+                .collect();
             Row::of(&test.record, test.end.as_ref()?, &samples)
         })
         .collect();

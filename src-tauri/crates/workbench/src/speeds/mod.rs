@@ -111,7 +111,11 @@ fn row(
 
 /// A test's speed as every face shows it.
 pub fn measured(test: &Test) -> Option<Measured> {
-    let samples: Vec<_> = test.samples.iter().map(|record| record.sample).collect();
+    let samples: Vec<_> = test
+        .samples
+        .iter()
+        .map(|record| record.sample.clone())
+        .collect();
     let spread = summary(test.record.spec, &samples)?.tokens_per_second;
     let tokens = test.record.spec.tokens();
     Some(Measured {

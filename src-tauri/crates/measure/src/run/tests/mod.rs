@@ -189,6 +189,11 @@ impl<F: Fn(Asked) -> Result<(), RecorderError> + Send + Sync> Recorder for Befor
         self.inner.run_started(run).await
     }
 
+    async fn run_resumed(&self, run: &RunRecord) -> Result<(), RecorderError> {
+        (self.act)(Asked::RunStarted)?;
+        self.inner.run_resumed(run).await
+    }
+
     async fn test_started(&self, test: &TestRecord) -> Result<(), RecorderError> {
         (self.act)(Asked::TestStarted)?;
         self.inner.test_started(test).await

@@ -202,6 +202,7 @@ async fn steps_are_told_in_their_order() {
             Progress::Phase { phase, .. } => match phase {
                 Phase::Warmup => "warm-up".into(),
                 Phase::Depth { .. } => "depth".into(),
+                Phase::Text { .. } => "text".into(),
                 Phase::Repetition { number } => format!("repetition {number}"),
             },
             Progress::Sample {
