@@ -37,6 +37,7 @@ mod settings;
 mod team;
 #[cfg(test)]
 mod testing;
+mod text;
 mod threads;
 mod users;
 mod variants;
