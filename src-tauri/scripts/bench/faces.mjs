@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { build } from "../build.mjs";
 import { run, setUp, SetupError, twospeed } from "../setup.mjs";
-import { family, switches } from "../../../tests/webdriver/processes.mjs";
+import { family, processorMs, switches } from "../../../tests/webdriver/processes.mjs";
 import { surroundings } from "../../../tests/webdriver/screen.mjs";
 import { add, ended, folderOf, measuredTests, press, select, smollm, start, tests } from "../../../tests/webdriver/steps.mjs";
 import { open } from "../../../tests/webdriver/window.mjs";
@@ -43,9 +43,13 @@ async function wakeUps(window, seconds) {
   await tests(window, { prompt: "", answer: "4096", repetitions: 1 });
   await start(window);
   await pageSays(window, () => document.querySelector("main .timing") !== null);
-  await sleep(2000);
-  // The worker is the engine's: what it does there is the work itself.
-  const processes = family(window.pid).filter(({ command }) => command !== twospeed());
+  // The worker is the engine's: what it does there is the work itself, and when it begins to compute,
+  // the section has begun.
+  const all = family(window.pid);
+  const workers = all.filter(({ command }) => command === twospeed()).map(({ pid }) => pid);
+  const processes = all.filter(({ pid }) => !workers.includes(pid));
+  const idle = processorMs(workers);
+  while (processorMs(workers) < idle + 50) await sleep(10);
   const count = () => processes.flatMap(({ pid, command }) => switches(pid).map((thread) => ({ ...thread, pid, command })));
   const before = count();
   await sleep(seconds * 1000);

@@ -13,6 +13,11 @@ use super::Tell;
 use crate::desk::locked;
 use crate::measure::RunEvent;
 
+/// What a web view goes on doing behind a picture: WebKitGTK follows the screen's refresh for some
+/// 0.4 s, and its allocator returns memory in steps of an eighth of a second for a whole one. A
+/// section that is timed meanwhile would be timed beside that.
+const STILL: Duration = Duration::from_millis(1000);
+
 /// Between two messages of a kind that may be left out.
 const PACE: Duration = Duration::from_millis(100);
 
@@ -185,16 +190,21 @@ impl Painting {
         self.said.notify_all();
     }
 
-    /// Blocks until a page has painted, but not for longer than `patience`; whether it has.
+    /// Blocks until a page has painted and its web view has come to rest, but does not wait for
+    /// longer than `patience` for the painting; whether it has painted.
     pub(super) fn wait(&self, ticket: u32, patience: Duration) -> bool {
         let painted = locked(&self.painted);
         let waited = self
             .said
             .wait_timeout_while(painted, patience, |painted| *painted < ticket);
-        !waited
+        let painted = !waited
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .1
-            .timed_out()
+            .timed_out();
+        if painted {
+            std::thread::sleep(STILL);
+        }
+        painted
     }
 }
 
