@@ -64,5 +64,29 @@ pub fn warning(warning: &Warning) -> String {
         Warning::PageFaults { faults } => format!(
             "Parts of the model were read from disk inside the timed sections ({faults} page faults): memory is too small or the file was not in it yet."
         ),
+        Warning::NotSettled { relative, target } => format!(
+            "After all the repetitions that were allowed the mean is known to {:.1} %, not to the {:.1} % asked for: other programs or a changing clock disturb them. Close other programs, allow more repetitions or ask for less.",
+            relative * 100.0,
+            target * 100.0
+        ),
+        Warning::Outliers { count, by } => format!(
+            "{} far from all others (the farthest at {} of the median), so the mean is not known as well as was asked; go by the median.",
+            match count {
+                1 => "One repetition lies".to_owned(),
+                count => format!("{count} repetitions lie"),
+            },
+            percent(*by)
+        ),
+        Warning::Throttled { times } => format!(
+            "The processor held its clock down because of heat ({}): this is what it holds when warm, not its best. Let it cool down, or improve its cooling.",
+            if *times == 1 {
+                "once".to_owned()
+            } else {
+                format!("{times} times")
+            }
+        ),
+        Warning::PowerSaver { profile } => format!(
+            "The power profile is {profile}, which saves energy at the cost of speed. Choose one for performance and measure again."
+        ),
     }
 }

@@ -6,8 +6,12 @@
 use twospeed_engine::protocol::{DeviceKind, Hello, Placement, Sample};
 use twospeed_engine::{Settings, TestSpec};
 
+use crate::figure::rates;
+use crate::kind::Kind;
 use crate::machine::MachineState;
-use crate::stats::{line, median, summary, t_975, tokens_per_second};
+use crate::plan::Until;
+use crate::settle::{Settled, relative_half_width, settled};
+use crate::stats::{line, median, spread, t_975};
 use crate::warning::Warning;
 
 /// A first repetition this much slower than the median of the others was still warming up.
@@ -49,6 +53,10 @@ pub const PAGE_FAULTS: u64 = 16;
 pub struct Evidence<'a> {
     /// What was timed.
     pub spec: TestSpec,
+    /// What of it was measured.
+    pub kind: &'a Kind,
+    /// How well the mean was to be known, and the fewest repetitions.
+    pub until: Option<(Until, u32)>,
     /// Under which settings.
     pub settings: &'a Settings,
     /// The samples in their order.
@@ -71,10 +79,11 @@ pub struct Evidence<'a> {
 
 /// What a reader of the result should know, in the order of [`Warning`]'s variants.
 pub fn judge(evidence: &Evidence<'_>) -> Vec<Warning> {
+    let rates = rates(evidence.kind, evidence.spec, evidence.samples);
     [
         slow_first_sample(evidence.samples),
-        high_variance(evidence.spec, evidence.samples),
-        trend(evidence.spec, evidence.samples),
+        high_variance(&rates),
+        trend(&rates),
         swap_in_use(evidence.before, evidence.after),
         other_load(evidence.after),
         steal(evidence.after),
@@ -85,6 +94,14 @@ pub fn judge(evidence: &Evidence<'_>) -> Vec<Warning> {
         software_gpu(evidence.worker, evidence.placement),
         nothing_offloaded(evidence.settings, evidence.placement),
         page_faults(evidence.samples),
+        evidence
+            .until
+            .and_then(|(until, fewest)| not_settled(&rates, until, fewest)),
+        evidence
+            .until
+            .and_then(|(until, fewest)| outliers(&rates, until, fewest)),
+        throttled(evidence.after),
+        power_saver(evidence.before, evidence.after),
     ]
     .into_iter()
     .flatten()
@@ -105,9 +122,9 @@ pub fn slow_first_sample(samples: &[Sample]) -> Option<Warning> {
     (by >= SLOW_FIRST_FACTOR && first > slowest).then_some(Warning::SlowFirstSample { by })
 }
 
-/// The spread is large against the mean.
-pub fn high_variance(spec: TestSpec, samples: &[Sample]) -> Option<Warning> {
-    let speed = summary(spec, samples)?.tokens_per_second;
+/// The spread is large against the mean; `rates` are those of [`crate::figure`].
+pub fn high_variance(rates: &[f64]) -> Option<Warning> {
+    let speed = spread(rates)?;
     let relative = speed.standard_deviation? / speed.mean;
     (relative >= HIGH_VARIANCE).then_some(Warning::HighVariance { relative })
 }
@@ -115,19 +132,14 @@ pub fn high_variance(spec: TestSpec, samples: &[Sample]) -> Option<Warning> {
 /// Speed rises or falls over the repetitions by more than noise does.
 ///
 /// The slope must differ from zero by a two-sided t test at 5 %.
-pub fn trend(spec: TestSpec, samples: &[Sample]) -> Option<Warning> {
-    let speeds: Vec<f64> = samples
-        .iter()
-        .filter_map(|sample| tokens_per_second(spec.tokens(), sample.ns))
-        .collect();
-    if speeds.len() < TREND_SAMPLES {
+pub fn trend(rates: &[f64]) -> Option<Warning> {
+    if rates.len() < TREND_SAMPLES {
         return None;
     }
-    let fit = line(&speeds)?;
-    let steps = speeds.len() - 1;
-    let mean = speeds.iter().sum::<f64>() / speeds.len() as f64;
-    let relative = fit.slope * steps as f64 / mean;
-    let degrees = u32::try_from(speeds.len() - 2).ok()?;
+    let fit = line(rates)?;
+    let steps = rates.len() - 1;
+    let relative = fit.slope * steps as f64 / spread(rates)?.mean;
+    let degrees = u32::try_from(rates.len() - 2).ok()?;
     let sure = fit.slope.abs() > t_975(degrees) * fit.slope_error;
     (relative.abs() >= TREND && sure).then_some(Warning::Trend { relative })
 }
@@ -224,6 +236,57 @@ pub fn page_faults(samples: &[Sample]) -> Option<Warning> {
         .filter_map(|sample| sample.major_faults)
         .sum();
     (faults >= PAGE_FAULTS).then_some(Warning::PageFaults { faults })
+}
+
+/// Repeated to the cap without knowing the mean.
+pub fn not_settled(rates: &[f64], until: Until, fewest: u32) -> Option<Warning> {
+    let at_the_cap = rates.len() >= until.at_most as usize;
+    if !at_the_cap || settled(rates, until, fewest).is_some() {
+        return None;
+    }
+    Some(Warning::NotSettled {
+        relative: relative_half_width(rates)?,
+        target: until.relative,
+    })
+}
+
+/// Known as well as was asked only without some repetitions.
+pub fn outliers(rates: &[f64], until: Until, fewest: u32) -> Option<Warning> {
+    match settled(rates, until, fewest)? {
+        Settled::WithoutOutliers { count, by } => Some(Warning::Outliers { count, by }),
+        Settled::Mean => None,
+    }
+}
+
+/// Processors were throttled by heat while the test ran.
+pub fn throttled(after: Option<&MachineState>) -> Option<Warning> {
+    let state = after?;
+    let times = state.core_throttles.max(state.package_throttles)?;
+    (times > 0).then_some(Warning::Throttled { times })
+}
+
+/// The power profile saves energy, before or after.
+pub fn power_saver(before: Option<&MachineState>, after: Option<&MachineState>) -> Option<Warning> {
+    let profiles = [after, before].into_iter().flatten();
+    let mut profiles = profiles.filter_map(|state| state.power_profile.as_ref());
+    let profile = profiles.find(|profile| saves_power(profile))?;
+    Some(Warning::PowerSaver {
+        profile: profile.clone(),
+    })
+}
+
+/// Whether a power profile saves energy at the cost of speed: the words of Linux for platform
+/// profiles, energy preferences and governors.
+pub fn saves_power(profile: &str) -> bool {
+    const SAVING: [&str; 6] = [
+        "low-power",
+        "quiet",
+        "cool",
+        "power",
+        "balance_power",
+        "powersave",
+    ];
+    SAVING.contains(&profile)
 }
 
 #[cfg(test)]

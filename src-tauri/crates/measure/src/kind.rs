@@ -37,7 +37,7 @@ pub enum Kind {
         shared_prompt: bool,
     },
     /// Predictions of a text in chunks of `n_ctx`, as llama-perplexity judges them; `n_prompt` is
-    /// how many tokens are read.
+    /// how many tokens are read, a multiple of `n_ctx`; 0 = the whole text.
     Quality {
         /// Tokens of a chunk.
         n_ctx: u32,
@@ -92,7 +92,10 @@ impl Kind {
             }
             Self::Quality { n_ctx, base, .. } => {
                 let what = if base.is_some() { "kl" } else { "ppl" };
-                format!("{what}{} ctx{n_ctx}", spec.n_prompt)
+                match spec.n_prompt {
+                    0 => format!("{what} ctx{n_ctx}"),
+                    tokens => format!("{what}{tokens} ctx{n_ctx}"),
+                }
             }
         }
     }
@@ -116,6 +119,47 @@ impl Kind {
             }
             Self::Quality { n_ctx, .. } => u64::from(*n_ctx),
         }
+    }
+
+    /// This kind as it is asked of `model`: no model is held against itself.
+    pub fn of(&self, model: &MeasuredModel) -> Self {
+        match self {
+            Self::Quality {
+                n_ctx,
+                text,
+                base: Some(base),
+            } if base.fingerprint == model.fingerprint => Self::Quality {
+                n_ctx: *n_ctx,
+                text: text.clone(),
+                base: None,
+            },
+            kind => kind.clone(),
+        }
+    }
+
+    /// Whether it needs a model that predicts the next token.
+    pub fn decodes(&self, spec: TestSpec) -> bool {
+        !self.is_speed() || spec.n_gen > 0
+    }
+
+    /// Tokens that one repetition computes, all sequences together, cached ones not counted; `None`
+    /// where that is known only from what was found.
+    pub fn tokens(&self, spec: TestSpec) -> Option<u64> {
+        let (prompt, answer) = (u64::from(spec.n_prompt), u64::from(spec.n_gen));
+        let tokens = match self {
+            Self::Speed | Self::FirstToken { .. } => prompt + answer,
+            Self::Users {
+                users,
+                shared_prompt,
+                ..
+            } => {
+                let users = u64::from(*users);
+                let prompts = if *shared_prompt { 1 } else { users };
+                prompts * prompt + users * answer
+            }
+            Self::PrefixCache { .. } | Self::Quality { .. } => return None,
+        };
+        Some(tokens).filter(|&tokens| tokens > 0)
     }
 
     /// Sequences side by side.

@@ -11,7 +11,7 @@
 //! use twospeed_engine::{Settings, fake::FakeEngine};
 //! use twospeed_measure::lease::{self, Lease};
 //! use twospeed_measure::model::MeasuredModel;
-//! use twospeed_measure::plan::{Plan, QUICK};
+//! use twospeed_measure::plan::{Plan, presets};
 //! use twospeed_measure::{Bench, InMemory, Stop, platform, summary};
 //! # use twospeed_engine::settings::ModelPath;
 //! # let model = MeasuredModel {
@@ -23,7 +23,7 @@
 //! # let place = folder.path().join("lease");
 //!
 //! let settings = Settings { n_threads: platform::default_threads(), ..Settings::default() };
-//! let plan = Plan::of(&QUICK, &[model], &settings);
+//! let plan = Plan::of(&presets::quick(), &[model], &settings);
 //! let lease = Lease::acquire(&place, "bench", jiff::Timestamp::now, |_| {}).await.unwrap();
 //! let bench = Bench {
 //!     engine: &FakeEngine::new(),
@@ -45,6 +45,8 @@
 //! # });
 //! ```
 
+pub mod energy;
+pub mod figure;
 pub mod interrupted;
 pub mod judge;
 pub mod kind;
@@ -56,7 +58,9 @@ pub mod plan;
 pub mod platform;
 pub mod progress;
 pub mod record;
+pub mod resume;
 pub mod run;
+pub mod settle;
 pub mod stats;
 pub mod stop;
 pub mod threads;

@@ -3,6 +3,9 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::platform::Counters;
+use crate::record::Conditions;
+
 /// The machine a run was made on: its hardware, whatever a container or an affinity mask leaves of
 /// it (that is in [`MachineState`]). Equal machines have equal `id`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,7 +30,8 @@ pub struct Machine {
 
 /// What may disturb a measurement, read outside timed sections. Not readable is `None`.
 ///
-/// Rates cover the time since the reading before; after a test that is the test.
+/// What is counted (loads, shares, throttling, energy) covers the time between two readings
+/// ([`Snapshot::since`]) and is unknown in a single one; after a test that is the test.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct MachineState {
     /// Cores' worth of work this process may do: affinity mask and cgroup quota.
@@ -54,12 +58,66 @@ pub struct MachineState {
     pub on_battery: Option<bool>,
     /// Throttled by the cgroup quota, in nanoseconds.
     pub quota_throttled_ns: Option<u64>,
+    /// Power profile, in the system's word: `performance`, `balanced`, `low-power`, `powersave`, ...
+    pub power_profile: Option<String>,
+    /// Times the usable cores held their clock down because of heat.
+    pub core_throttles: Option<u64>,
+    /// Times a whole processor did.
+    pub package_throttles: Option<u64>,
+    /// Energy that the processors took, in joules.
+    pub energy_j: Option<f64>,
+}
+
+/// One reading of the machine, with the counters that a later one is held against.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Snapshot {
+    /// What is known from this reading alone.
+    pub state: MachineState,
+    pub(crate) counters: Counters,
+}
+
+impl Snapshot {
+    /// The machine at this reading, with what was counted since `before`.
+    pub fn since(&self, before: &Self) -> MachineState {
+        let rates = self.counters.since(&before.counters);
+        MachineState {
+            other_load_cores: rates.other_load_cores,
+            steal: rates.steal,
+            quota_throttled_ns: rates.quota_throttled_ns,
+            core_throttles: rates.core_throttles,
+            package_throttles: rates.package_throttles,
+            energy_j: rates.energy_j,
+            ..self.state.clone()
+        }
+    }
+}
+
+/// What happened between two readings.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Rates {
+    pub(crate) other_load_cores: Option<f64>,
+    pub(crate) steal: Option<f64>,
+    pub(crate) quota_throttled_ns: Option<u64>,
+    pub(crate) core_throttles: Option<u64>,
+    pub(crate) package_throttles: Option<u64>,
+    pub(crate) energy_j: Option<f64>,
 }
 
 /// Says what time it is and how the machine is: the real one is [`crate::platform::Host`].
+///
+/// Nothing of it is called while a section is timed.
 pub trait Probe: Send {
     /// Now (UTC), for labels; durations come from the engine's monotonic clock.
     fn now(&self) -> Timestamp;
-    /// The machine now. The work of this process and of `worker` (a process id) is not other load.
-    fn state(&mut self, worker: Option<u32>) -> MachineState;
+    /// Reads the machine. The work of this process and of `worker` (a process id) is not other load.
+    fn read(&mut self, worker: Option<u32>) -> Snapshot;
+    /// A timed section is about to begin: the last thing before it is let go.
+    fn section_begins(&mut self);
+    /// The section that began last has ended: the first thing after its sample is told.
+    fn section_ended(&mut self) -> Conditions;
+
+    /// The machine now, without what only two readings tell.
+    fn state(&mut self, worker: Option<u32>) -> MachineState {
+        self.read(worker).state
+    }
 }

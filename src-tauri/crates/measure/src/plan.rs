@@ -1,11 +1,17 @@
 //! What is to be measured, in which order.
 
 use serde::{Deserialize, Serialize};
-use twospeed_engine::protocol::{Ability, PageCache};
+use twospeed_engine::protocol::PageCache;
 use twospeed_engine::{Settings, TestSpec};
 
 use crate::kind::Kind;
 use crate::model::MeasuredModel;
+
+pub use self::presets::Preset;
+pub use self::refusal::{PlanError, Refusal};
+
+pub mod presets;
+mod refusal;
 
 /// Tests in the order they run, and what holds for all of them.
 ///
@@ -16,7 +22,8 @@ pub struct Plan {
     pub preset: String,
     /// The tests. The order is kept as it is given; [`tests_of`] gives the one that reloads least.
     pub tests: Vec<PlannedTest>,
-    /// Timed repetitions of each test.
+    /// Timed repetitions of each test; the fewest where there is `until`. Not counted where the
+    /// order is [`Order::Sustained`].
     pub repetitions: u32,
     /// One untimed warm-up before each test.
     pub warmup: bool,
@@ -79,6 +86,15 @@ pub struct PlannedTest {
     pub variant: Option<String>,
 }
 
+/// Sequences that the engine keeps apart (`LLAMA_MAX_SEQ`).
+pub const MAX_USERS: u32 = 256;
+
+/// Tokens of a chunk below which its scored half says nothing.
+pub const MIN_QUALITY_CONTEXT: u32 = 8;
+
+/// Fewest repetitions where a test is repeated until its mean is known.
+pub const FEWEST_UNTIL: u32 = 3;
+
 /// Seed of the random tokens unless another is asked for: any number will do, the same one makes
 /// runs repeat the same tokens.
 pub const DEFAULT_SEED: u64 = 42;
@@ -89,64 +105,16 @@ pub const MAX_THREADS: u32 = 512;
 /// Tokens a context can hold: positions are 32-bit and signed in llama.cpp.
 pub const MAX_CONTEXT: u64 = i32::MAX as u64;
 
-/// A named choice of tests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Preset {
-    /// Its name, as stored with the run.
-    pub name: &'static str,
-    /// The tests for each model and settings.
-    pub specs: &'static [TestSpec],
-    /// Timed repetitions.
-    pub repetitions: u32,
-}
-
-/// Both speeds in little time: pp512 and tg128, three repetitions, the fewest that show a spread
-/// and an outlier apart from it.
-pub const QUICK: Preset = Preset {
-    name: "quick",
-    specs: &[PP512, TG128],
-    repetitions: 3,
-};
-
-/// The article's test and llama-bench's default: pp512 and tg128, five repetitions.
-pub const ARTICLE: Preset = Preset {
-    name: "article",
-    specs: &[PP512, TG128],
-    repetitions: 5,
-};
-
-const PP512: TestSpec = TestSpec {
-    n_prompt: 512,
-    n_gen: 0,
-    n_depth: 0,
-};
-
-const TG128: TestSpec = TestSpec {
-    n_prompt: 0,
-    n_gen: 128,
-    n_depth: 0,
-};
-
 /// Every test of every settings of every model, models outermost: llama-bench's order, which
 /// reloads least when settings that share a load stand together.
 pub fn tests_of(
     models: &[MeasuredModel],
     settings: &[Settings],
-    specs: &[TestSpec],
+    preset: &Preset,
 ) -> Vec<PlannedTest> {
-    let mut tests = Vec::with_capacity(models.len() * settings.len() * specs.len());
-    for model in models {
-        for settings in settings {
-            tests.extend(specs.iter().map(|&spec| PlannedTest {
-                model: model.clone(),
-                settings: settings.clone(),
-                spec,
-                kind: Kind::Speed,
-                variant: None,
-            }));
-        }
-    }
-    tests
+    let each = |model| move |settings| preset.tests_of(model, settings);
+    let of_model = |model| settings.iter().flat_map(each(model));
+    models.iter().flat_map(of_model).collect()
 }
 
 impl Plan {
@@ -155,7 +123,7 @@ impl Plan {
         Self {
             preset: preset.into(),
             tests,
-            repetitions: ARTICLE.repetitions,
+            repetitions: 5,
             warmup: true,
             delay_ms: 0,
             page_cache: PageCache::AsIs,
@@ -168,25 +136,32 @@ impl Plan {
 
     /// A preset's tests for each model with one choice of settings.
     pub fn of(preset: &Preset, models: &[MeasuredModel], settings: &Settings) -> Self {
-        let tests = tests_of(models, std::slice::from_ref(settings), preset.specs);
+        let tests = tests_of(models, std::slice::from_ref(settings), preset);
         Self {
             repetitions: preset.repetitions,
+            order: preset.order,
             ..Self::new(preset.name, tests)
         }
     }
 
-    /// Refuses what can never be measured, before anything is started.
-    ///
-    /// What only a single model or the free memory forbids is refused test by test when its turn
-    /// comes ([`PlannedTest::refusal`]), so that the rest of the plan is measured.
-    pub fn check(&self) -> Result<(), PlanError> {
-        if self.tests.is_empty() {
-            return Err(PlanError::NoTests);
+    /// Repetitions that each test makes before it may be enough: with fewer than three nothing is
+    /// known of a spread.
+    pub fn fewest(&self) -> u32 {
+        match self.until {
+            Some(_) => self.repetitions.max(FEWEST_UNTIL),
+            None => self.repetitions,
         }
-        if self.repetitions == 0 {
-            return Err(PlanError::NoRepetitions);
+    }
+
+    /// Repetitions of a test at most; `None` where only the time ends it.
+    pub fn most(&self, test: &PlannedTest) -> Option<u32> {
+        match (&test.kind, self.order, self.until) {
+            // The same predictions come out again.
+            (Kind::Quality { .. }, _, _) => Some(1),
+            (_, Order::Sustained { .. }, _) => None,
+            (_, _, Some(until)) => Some(until.at_most),
+            (_, _, None) => Some(self.repetitions),
         }
-        self.tests.iter().try_for_each(PlannedTest::check)
     }
 }
 
@@ -209,157 +184,11 @@ impl PlannedTest {
             && self.settings.same_load(&other.settings)
     }
 
-    fn check(&self) -> Result<(), PlanError> {
-        let settings = &self.settings;
-        if self.spec.tokens() == 0 {
-            return Err(PlanError::NothingTimed {
-                model: self.model.name.clone(),
-            });
-        }
-        if self.context() > MAX_CONTEXT {
-            return Err(PlanError::ContextTooLong {
-                test: self.name(),
-                tokens: self.context(),
-            });
-        }
-        if settings.n_threads == 0 {
-            return Err(PlanError::NoThreads);
-        }
-        if settings.n_threads > MAX_THREADS {
-            return Err(PlanError::TooManyThreads {
-                threads: settings.n_threads,
-            });
-        }
-        if settings.n_batch == 0 {
-            return Err(PlanError::NoBatch);
-        }
-        if settings.n_ubatch == 0 {
-            return Err(PlanError::NoMicroBatch);
-        }
-        Ok(())
+    /// Whether an untimed warm-up is made, where the plan asks for one. A first token is not
+    /// warmed up: what comes with a fresh load is what it measures. Predictions are not timed.
+    pub(crate) fn warms_up(&self) -> bool {
+        !matches!(self.kind, Kind::FirstToken { .. } | Kind::Quality { .. })
     }
-
-    /// Why this test is not even tried: the model is not able, or memory cannot hold it.
-    ///
-    /// `needs` is what it needs in memory and `available` what is free for it, both in bytes;
-    /// where one is unknown the engine is asked to try.
-    pub fn refusal(&self, needs: Option<u64>, available: Option<u64>) -> Option<Refusal> {
-        if self.spec.n_gen > 0
-            && let Some(kind) = self.model.ability.and_then(without_decode)
-        {
-            return Some(Refusal::NotAble {
-                model: self.model.name.clone(),
-                kind,
-                spec: self.spec,
-            });
-        }
-        match (needs, available) {
-            (Some(needs), Some(available)) if needs > available => Some(Refusal::TooLittleMemory {
-                model: self.model.name.clone(),
-                context: self.context(),
-                needs,
-                available,
-            }),
-            _ => None,
-        }
-    }
-}
-
-fn without_decode(ability: Ability) -> Option<&'static str> {
-    match ability {
-        Ability::Generates => None,
-        Ability::Embeds => Some("an embedding model"),
-        Ability::Diffuses => Some("a diffusion model"),
-    }
-}
-
-/// A plan that cannot be run, in one sentence.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    /// It holds no test.
-    #[error("There is nothing to measure: name at least one model and one test.")]
-    NoTests,
-    /// Zero repetitions.
-    #[error("Repetitions must be at least 1.")]
-    NoRepetitions,
-    /// A test without a token to time.
-    #[error(
-        "A test of {model} times no tokens: give it prompt tokens (-p) or tokens to generate (-n)."
-    )]
-    NothingTimed {
-        /// The model's name.
-        model: String,
-    },
-    /// More tokens than any context holds.
-    #[error("{test} needs a context of {tokens} tokens; no context holds more than {MAX_CONTEXT}.")]
-    ContextTooLong {
-        /// The test's name.
-        test: String,
-        /// Tokens asked for.
-        tokens: u64,
-    },
-    /// Zero threads.
-    #[error("Threads must be at least 1.")]
-    NoThreads,
-    /// More threads than ggml runs.
-    #[error("{threads} threads are more than the engine can run; at most {MAX_THREADS}.")]
-    TooManyThreads {
-        /// Threads asked for.
-        threads: u32,
-    },
-    /// Batch size zero.
-    #[error("The batch size (-b) must be at least 1.")]
-    NoBatch,
-    /// Micro-batch size zero.
-    #[error("The micro-batch size (-ub) must be at least 1.")]
-    NoMicroBatch,
-}
-
-/// Why a test is not tried, in one sentence.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// The model has no decode.
-    #[error(
-        "{model} is {kind} and cannot generate tokens one by one, so {spec} cannot be measured. Measure its prompt speed alone (-n 0)."
-    )]
-    NotAble {
-        /// The model's name.
-        model: String,
-        /// `an embedding model`.
-        kind: &'static str,
-        /// The test.
-        spec: TestSpec,
-    },
-    /// It cannot fit.
-    #[error(
-        "A context of {context} tokens for {model} needs at least {} of memory; {} is free. Try a shorter context, a smaller KV cache type or a smaller quantization.",
-        gib(*needs), gib(*available)
-    )]
-    TooLittleMemory {
-        /// The model's name.
-        model: String,
-        /// The test's context in tokens.
-        context: u64,
-        /// Bytes it needs.
-        needs: u64,
-        /// Bytes that are free.
-        available: u64,
-    },
-}
-
-impl Refusal {
-    /// The key of this refusal for those who branch on it: `not_able` or `too_little_memory`.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::NotAble { .. } => "not_able",
-            Self::TooLittleMemory { .. } => "too_little_memory",
-        }
-    }
-}
-
-fn gib(bytes: u64) -> String {
-    const GIB: f64 = (1u64 << 30) as f64;
-    format!("{:.1} GiB", bytes as f64 / GIB)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Samples to numbers, purely.
 
+use std::f64::consts::FRAC_PI_2;
+
 use serde::{Deserialize, Serialize};
 use twospeed_engine::TestSpec;
 use twospeed_engine::protocol::Sample;
@@ -38,6 +40,12 @@ pub struct Spread {
     ///
     /// t(0.975, n - 1) * s / sqrt(n): NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.5.2.
     pub half_width_95: Option<f64>,
+    /// Half-width of an approximate 95 % confidence interval of the median; one value has none.
+    ///
+    /// As for the mean, with [`robust_deviation`] in place of s and the standard error of a
+    /// median, sqrt(pi / 2) times that of a mean (Kendall and Stuart, The Advanced Theory of
+    /// Statistics, 10.10, for a normal distribution). One far-off value hardly changes it.
+    pub median_half_width_95: Option<f64>,
 }
 
 /// Sums up a test's samples; `None` when none of them can be a speed.
@@ -74,17 +82,33 @@ pub fn spread(values: &[f64]) -> Option<Spread> {
     let median = median(values)?;
     let deviations: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
     let standard_deviation = standard_deviation(values, mean);
+    let median_absolute_deviation = self::median(&deviations).filter(|_| count > 1);
+    let half_width = |deviation: f64| t_975(count as u32 - 1) * deviation / (count as f64).sqrt();
+    let robust = median_absolute_deviation.map(|mad| robust_deviation(mad, count));
     Some(Spread {
         count: u32::try_from(count).ok()?,
         mean,
         standard_deviation,
         median,
-        median_absolute_deviation: self::median(&deviations).filter(|_| count > 1),
+        median_absolute_deviation,
         min: values.iter().copied().fold(f64::INFINITY, f64::min),
         max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        half_width_95: standard_deviation
-            .map(|s| t_975(count as u32 - 1) * s / (count as f64).sqrt()),
+        half_width_95: standard_deviation.map(half_width),
+        median_half_width_95: robust.map(|s| half_width(s) * FRAC_PI_2.sqrt()),
     })
+}
+
+/// An estimate of the standard deviation of `count` values by their median absolute deviation.
+///
+/// 1.4826 makes it consistent for a normal distribution; the factors for few values, which lie too
+/// close to their own median, are those of Croux and Rousseeuw, Time-efficient algorithms for two
+/// highly robust estimators of scale (COMPSTAT 1992).
+pub fn robust_deviation(median_absolute_deviation: f64, count: usize) -> f64 {
+    const FEW: [f64; 8] = [1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.129, 1.107];
+    let n = count.max(2);
+    let few = FEW.get(n - 2).copied();
+    let factor = few.unwrap_or_else(|| n as f64 / (n as f64 - 0.8));
+    1.4826 * factor * median_absolute_deviation
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -206,6 +230,7 @@ mod tests {
         assert_eq!(speed.standard_deviation, None);
         assert_eq!(speed.median_absolute_deviation, None);
         assert_eq!(speed.half_width_95, None);
+        assert_eq!(speed.median_half_width_95, None);
         assert_eq!(summary.nanoseconds.standard_deviation, None);
     }
 
@@ -269,6 +294,15 @@ mod tests {
         assert_eq!(spread.median, 12.0);
         assert_eq!(spread.median_absolute_deviation, Some(1.0));
         assert_eq!(median(&[1.0, 2.0, 3.0, 10.0]), Some(2.5));
+    }
+
+    #[test]
+    fn the_medians_interval_is_worked_out_by_hand() {
+        // Median 12, MAD 1, five values: s = 1.4826 * 1.206 = 1.788; t = 2.776;
+        // 2.776 * 1.788 / sqrt(5) * sqrt(pi / 2) = 2.776 * 1.788 / 2.23607 * 1.25331 = 2.782.
+        let spread = spread(&[10.0, 11.0, 12.0, 13.0, 1000.0]).unwrap();
+        let half = spread.median_half_width_95.unwrap();
+        assert!((half - 2.782).abs() < 1e-3, "{half}");
     }
 
     #[test]

@@ -73,4 +73,29 @@ pub enum Warning {
         /// Major faults.
         faults: u64,
     },
+    /// Repeated as often as was allowed, and the mean is still not known as well as was asked.
+    NotSettled {
+        /// Half-width of the 95 % confidence interval of the mean, relative to it.
+        relative: f64,
+        /// What was asked for.
+        target: f64,
+    },
+    /// Single repetitions lie far from all others. Without them the mean is known as well as was
+    /// asked; with them it is not. The median hardly feels them.
+    Outliers {
+        /// How many.
+        count: u32,
+        /// Speed of the farthest / the median of all.
+        by: f64,
+    },
+    /// Processors held their clock down because of heat while the test ran.
+    Throttled {
+        /// Times.
+        times: u64,
+    },
+    /// The power profile saves energy at the cost of speed.
+    PowerSaver {
+        /// The system's word for it.
+        profile: String,
+    },
 }

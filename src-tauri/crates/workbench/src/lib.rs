@@ -22,7 +22,9 @@ pub use quantize::{
     QuantizePlan, QuantizeProgress, QuantizeRequest, QuantizedFile, plan_quantize, quantize,
 };
 pub use read_speed::{ReadSpeed, all_sizes, know_read_speed, measure_read_speed, missing_sizes};
-pub use run::{RunRequest, Unsaved, hold_lease, lease_place, run, waiting_sentence};
+pub use run::{
+    ResumeRequest, RunRequest, Unsaved, hold_lease, lease_place, resume, run, waiting_sentence,
+};
 pub use save::{SaveError, save};
 pub use speeds::{
     Bar, ResultId, SpeedsOptions, bars, differs, grouped, measured, speeds, speeds_of,

@@ -1,5 +1,6 @@
 //! A plan run with the real engine, under the machine's lease.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use async_trait::async_trait;
@@ -54,6 +55,55 @@ pub async fn run(
         .run(request.plan, &mut Host::new(), request.stop, progress)
         .await
         .map_err(|error| Problem::new("plan_impossible", error))
+}
+
+/// A run that is to go on, with what.
+pub struct ResumeRequest<'a> {
+    /// The run as it is stored, with its plan.
+    pub run: RunRecord,
+    /// Positions of its plan that are to be measured: [`twospeed_measure::resume::missing`].
+    pub missing: &'a BTreeSet<u32>,
+    /// Runs the models.
+    pub engine: &'a dyn Engine,
+    /// Keeps what happens.
+    pub recorder: &'a dyn Recorder,
+    /// Bytes of memory a test needs at least; `None` = unknown.
+    pub needs: &'a (dyn Fn(&PlannedTest) -> Option<u64> + Sync),
+    /// Stops it.
+    pub stop: &'a Stop,
+}
+
+/// Goes on with a run that was stopped or cut off, into the same run.
+///
+/// That the run is not going on in another process is the caller's to know
+/// ([`twospeed_measure::interrupted`]).
+///
+/// Errors: `resume_impossible` before anything is started.
+pub async fn resume(
+    request: ResumeRequest<'_>,
+    lease: &Lease,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<RunOutcome, Problem> {
+    let machine = platform::machine();
+    let bench = Bench {
+        engine: request.engine,
+        recorder: request.recorder,
+        machine: &machine,
+        app_version: env!("CARGO_PKG_VERSION"),
+        needs: request.needs,
+        lease,
+    };
+    let missing = request.missing;
+    bench
+        .resume(
+            request.run,
+            missing,
+            &mut Host::new(),
+            request.stop,
+            progress,
+        )
+        .await
+        .map_err(|error| Problem::new("resume_impossible", error))
 }
 
 /// Waits for the right to measure on this machine; `waiting` is told who has it.

@@ -1588,7 +1588,31 @@ asked: number, } | { "warning": "page_faults",
 /**
  * Major faults.
  */
-faults: number, };
+faults: number, } | { "warning": "not_settled", 
+/**
+ * Half-width of the 95 % confidence interval of the mean, relative to it.
+ */
+relative: number, 
+/**
+ * What was asked for.
+ */
+target: number, } | { "warning": "outliers", 
+/**
+ * How many.
+ */
+count: number, 
+/**
+ * Speed of the farthest / the median of all.
+ */
+by: number, } | { "warning": "throttled", 
+/**
+ * Times.
+ */
+times: number, } | { "warning": "power_saver", 
+/**
+ * The system's word for it.
+ */
+profile: string, };
 
 /** What the page may ask: arguments, messages told meanwhile, answer. */
 export interface Commands {

@@ -95,5 +95,29 @@ export function warningWords(warning: Warning): Said {
         sentence: `While samples were timed, the machine read from disk ${count(warning.faults, "time")}.`,
         advice: "Free memory, so that the model stays in it.",
       };
+    case "not_settled":
+      return {
+        title: "Mean not settled",
+        sentence: `With all repetitions that were allowed, the mean is known to ${percent(warning.relative)}, not to the ${percent(warning.target)} asked for.`,
+        advice: "Close other programs, allow more repetitions, or ask for less.",
+      };
+    case "outliers":
+      return {
+        title: "Single samples far off",
+        sentence: `${count(warning.count, "sample")} ${warning.count === 1 ? "lies" : "lie"} far from all others, the farthest at ${percent(warning.by)} of the median.`,
+        advice: "Go by the median, or measure again.",
+      };
+    case "throttled":
+      return {
+        title: "Slowed down by heat",
+        sentence: `The processor held its clock down ${count(warning.times, "time")} because of its temperature.`,
+        advice: "Let it cool down and measure again.",
+      };
+    case "power_saver":
+      return {
+        title: "Saving energy",
+        sentence: `The power profile is ${warning.profile}, which saves energy at the cost of speed.`,
+        advice: "Choose a profile for performance and measure again.",
+      };
   }
 }

@@ -23,6 +23,11 @@ fn at(speeds: &[f64]) -> Vec<Sample> {
         .collect()
 }
 
+/// Their rates.
+fn rates_at(speeds: &[f64]) -> Vec<f64> {
+    rates(&Kind::Speed, PP512, &at(speeds))
+}
+
 fn hello(ran: &str, variants: &[&str]) -> Hello {
     let variant = |name: &str, score| Variant {
         name: name.into(),
@@ -86,6 +91,8 @@ fn a_quiet_test_on_an_unknown_machine_has_no_warnings() {
     let settings = settings();
     let evidence = Evidence {
         spec: PP512,
+        kind: &Kind::Speed,
+        until: None,
         settings: &settings,
         samples: &samples,
         before: None,
@@ -126,10 +133,11 @@ fn a_first_repetition_like_others_is_not_slow() {
 #[test]
 fn a_spread_of_68_percent_is_flagged() {
     // 25232 +/- 17263 tok/s were once reported as a result (warm-up too short).
-    let warning = high_variance(
-        PP512,
-        &at(&[25_232.0 - 17_263.0, 25_232.0, 25_232.0 + 17_263.0]),
-    );
+    let warning = high_variance(&rates_at(&[
+        25_232.0 - 17_263.0,
+        25_232.0,
+        25_232.0 + 17_263.0,
+    ]));
     let Some(Warning::HighVariance { relative }) = warning else {
         panic!("{warning:?}");
     };
@@ -139,11 +147,11 @@ fn a_spread_of_68_percent_is_flagged() {
 #[test]
 fn a_spread_of_half_a_percent_is_not_flagged() {
     assert_eq!(
-        high_variance(PP512, &at(&[42_935.0, 42_695.0, 43_175.0])),
+        high_variance(&rates_at(&[42_935.0, 42_695.0, 43_175.0])),
         None
     );
     assert_eq!(
-        high_variance(PP512, &at(&[500.0])),
+        high_variance(&rates_at(&[500.0])),
         None,
         "no spread, no judgement"
     );
@@ -151,7 +159,7 @@ fn a_spread_of_half_a_percent_is_not_flagged() {
 
 #[test]
 fn a_machine_that_heats_up_shows_a_falling_trend() {
-    let warning = trend(PP512, &at(&[500.0, 490.0, 481.0, 470.0, 461.0]));
+    let warning = trend(&rates_at(&[500.0, 490.0, 481.0, 470.0, 461.0]));
     let Some(Warning::Trend { relative }) = warning else {
         panic!("{warning:?}");
     };
@@ -160,12 +168,9 @@ fn a_machine_that_heats_up_shows_a_falling_trend() {
 
 #[test]
 fn noise_without_a_direction_is_no_trend() {
+    assert_eq!(trend(&rates_at(&[500.0, 440.0, 505.0, 430.0, 490.0])), None);
     assert_eq!(
-        trend(PP512, &at(&[500.0, 440.0, 505.0, 430.0, 490.0])),
-        None
-    );
-    assert_eq!(
-        trend(PP512, &at(&[500.0, 450.0, 400.0])),
+        trend(&rates_at(&[500.0, 450.0, 400.0])),
         None,
         "three are too few"
     );
@@ -330,4 +335,76 @@ fn reading_from_disk_while_timed_is_named() {
         page_faults(&samples),
         Some(Warning::PageFaults { faults: 403 })
     );
+}
+
+const UNTIL: Until = Until {
+    relative: 0.02,
+    at_most: 5,
+};
+
+#[test]
+fn a_mean_that_is_still_unknown_at_the_cap_is_named_with_what_was_asked() {
+    // Mean 100, s = sqrt((400 + 400 + 25 + 25) / 4) = 14.58; 2.776 * 14.58 / sqrt(5) = 18.10.
+    let rates = [80.0, 120.0, 95.0, 105.0, 100.0];
+    let Some(Warning::NotSettled { relative, target }) = not_settled(&rates, UNTIL, 3) else {
+        panic!("it is not settled");
+    };
+    assert!((relative - 0.1810).abs() < 1e-4, "{relative}");
+    assert_eq!(target, 0.02);
+    assert_eq!(
+        not_settled(&rates[..4], UNTIL, 3),
+        None,
+        "the cap was not met: something else ended it"
+    );
+    assert_eq!(not_settled(&[100.0; 5], UNTIL, 3), None);
+}
+
+#[test]
+fn outliers_that_were_passed_over_are_named() {
+    let rates = [100.0, 100.2, 50.0, 99.8, 100.0];
+    assert_eq!(
+        outliers(&rates, UNTIL, 3),
+        Some(Warning::Outliers { count: 1, by: 0.5 })
+    );
+    assert_eq!(not_settled(&rates, UNTIL, 3), None);
+    assert_eq!(outliers(&[100.0; 5], UNTIL, 3), None);
+}
+
+#[test]
+fn a_clock_held_down_by_heat_is_told() {
+    let heat = |core_throttles, package_throttles| MachineState {
+        core_throttles,
+        package_throttles,
+        ..state()
+    };
+    assert_eq!(
+        throttled(Some(&heat(Some(3), Some(7)))),
+        Some(Warning::Throttled { times: 7 })
+    );
+    assert_eq!(throttled(Some(&heat(Some(0), None))), None);
+    assert_eq!(throttled(Some(&heat(None, None))), None, "not readable");
+    assert_eq!(throttled(None), None);
+}
+
+#[test]
+fn a_profile_that_saves_energy_is_told() {
+    let with = |profile: &str| MachineState {
+        power_profile: Some(profile.into()),
+        ..state()
+    };
+    assert_eq!(
+        power_saver(Some(&with("balanced")), Some(&with("low-power"))),
+        Some(Warning::PowerSaver {
+            profile: "low-power".into()
+        })
+    );
+    for profile in [
+        "performance",
+        "balanced",
+        "schedutil",
+        "balance_performance",
+    ] {
+        assert_eq!(power_saver(Some(&with(profile)), None), None, "{profile}");
+    }
+    assert_eq!(power_saver(Some(&state()), None), None);
 }

@@ -1,8 +1,9 @@
 use super::*;
 use crate::model::tests::model;
+use twospeed_engine::protocol::Ability;
 
 fn plan() -> Plan {
-    Plan::of(&QUICK, &[model("Small")], &Settings::default())
+    Plan::of(&presets::quick(), &[model("Small")], &Settings::default())
 }
 
 fn after(change: impl FnOnce(&mut Plan)) -> Result<(), PlanError> {
@@ -14,7 +15,7 @@ fn after(change: impl FnOnce(&mut Plan)) -> Result<(), PlanError> {
 #[test]
 fn a_preset_measures_prefill_and_decode_of_each_model_in_turn() {
     let models = [model("A"), model("B")];
-    let plan = Plan::of(&ARTICLE, &models, &Settings::default());
+    let plan = Plan::of(&presets::article(), &models, &Settings::default());
     let names: Vec<_> = plan.tests.iter().map(PlannedTest::name).collect();
     assert_eq!(
         names,
@@ -33,7 +34,7 @@ fn settings_that_share_a_load_follow_each_other_within_a_model() {
     let tests = tests_of(
         &[model("A"), model("B")],
         &[threads(1), threads(2)],
-        QUICK.specs,
+        &presets::quick(),
     );
     let loads = tests
         .windows(2)

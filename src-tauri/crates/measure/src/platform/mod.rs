@@ -6,10 +6,14 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
+pub(crate) use linux::Counters;
+#[cfg(target_os = "linux")]
 pub use linux::{Host, machine, process, topology};
 
 #[cfg(not(target_os = "linux"))]
 mod other;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use other::Counters;
 #[cfg(not(target_os = "linux"))]
 pub use other::{Host, machine, process, topology};
 

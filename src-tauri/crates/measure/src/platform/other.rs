@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 
 use crate::interrupted::Process;
-use crate::machine::{Machine, MachineState, Probe};
+use crate::machine::{Machine, MachineState, Probe, Rates, Snapshot};
+use crate::record::Conditions;
 use crate::threads::{LogicalCpu, Topology};
 
 /// This machine.
@@ -75,6 +76,16 @@ pub fn process(pid: u32) -> Process {
     }
 }
 
+/// What is counted here: nothing yet.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Counters;
+
+impl Counters {
+    pub(crate) fn since(&self, _before: &Self) -> Rates {
+        Rates::default()
+    }
+}
+
 /// The machine of this process, read anew at each call.
 #[derive(Debug, Default)]
 pub struct Host;
@@ -91,10 +102,19 @@ impl Probe for Host {
         Timestamp::now()
     }
 
-    fn state(&mut self, _worker: Option<u32>) -> MachineState {
-        MachineState {
-            usable_cores: crate::threads::usable_cores(&topology()),
-            ..MachineState::default()
+    fn read(&mut self, _worker: Option<u32>) -> Snapshot {
+        Snapshot {
+            state: MachineState {
+                usable_cores: crate::threads::usable_cores(&topology()),
+                ..MachineState::default()
+            },
+            counters: Counters,
         }
+    }
+
+    fn section_begins(&mut self) {}
+
+    fn section_ended(&mut self) -> Conditions {
+        Conditions::default()
     }
 }

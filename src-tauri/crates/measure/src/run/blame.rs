@@ -70,10 +70,15 @@ mod tests {
 
     use super::*;
     use crate::model::tests::model;
-    use crate::plan::{Plan, QUICK};
+    use crate::plan::{Plan, presets};
 
     fn tests() -> Vec<PlannedTest> {
-        Plan::of(&QUICK, &[model("A"), model("B")], &Settings::default()).tests
+        Plan::of(
+            &presets::quick(),
+            &[model("A"), model("B")],
+            &Settings::default(),
+        )
+        .tests
     }
 
     fn died(how: How, doing: Doing) -> WorkerEnd {

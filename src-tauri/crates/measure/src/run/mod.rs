@@ -1,14 +1,19 @@
 //! Runs a plan: every test in its order, every sample stored when it is made.
 //!
 //! A test that fails does not end the plan; a worker that died is replaced; what ended the engine
-//! is not tried again. Nothing is printed and nothing is judged by speed.
+//! is not tried again. Nothing is printed and nothing is judged by speed, except whether a test
+//! that is repeated until its mean is known has been repeated often enough.
 
 mod blame;
+mod order;
 mod outcome;
+mod request;
 mod test;
 #[cfg(test)]
 mod tests;
 mod worker;
+
+use std::collections::BTreeSet;
 
 use twospeed_engine::Engine;
 use twospeed_engine::protocol::FailureCode;
@@ -18,7 +23,7 @@ use uuid::Uuid;
 pub use self::outcome::{RunEnd, RunOutcome, TestOutcome};
 
 use self::blame::Blame;
-use self::test::{Attempt, Findings};
+use self::test::{Attempt, Open};
 use self::worker::{Trouble, Worker};
 use crate::judge::{Evidence, judge};
 use crate::lease::Lease;
@@ -27,6 +32,7 @@ use crate::plan::{Plan, PlanError, PlannedTest};
 use crate::platform::own_start;
 use crate::progress::Progress;
 use crate::record::{Recorder, RecorderError, RunRecord, TestEnd, TestRecord, TestStatus};
+use crate::resume::{NOT_STORED, VARIANT_CHANGED};
 use crate::stop::Stop;
 use crate::variants::Verdict;
 
@@ -70,32 +76,54 @@ impl Bench<'_> {
             owner_started: own_start(),
             plan: Some(plan.clone()),
         };
-        // Free memory is read once, while no worker holds any of it.
-        let available = probe.state(None).memory_available_bytes;
-        let mut running = Running {
-            bench: *self,
-            plan,
-            probe,
-            stop,
-            progress,
-            run,
-            available,
-            worker: Worker::new(self.engine, self.recorder, self.machine, stop),
-            blame: Blame::default(),
-            outcomes: Vec::new(),
+        let todo = (0..).zip(&plan.tests).collect();
+        let mut running = Running::new(self, plan, run, todo, probe, stop, progress);
+        let stored = self.recorder.run_started(&running.run).await;
+        Ok(running.outcome(stored).await)
+    }
+
+    /// Goes on with a run that was stopped or cut off: measures the positions of its plan that are
+    /// `missing` ([`crate::resume::missing`]), into the same run. The outcome holds what was
+    /// measured now.
+    ///
+    /// Whether nobody else goes on with it is the caller's to know ([`crate::interrupted`]).
+    ///
+    /// Errors: [`PlanError`] before anything is started or stored: the run has no plan, or was made
+    /// on another machine.
+    pub async fn resume(
+        &self,
+        run: RunRecord,
+        missing: &BTreeSet<u32>,
+        probe: &mut dyn Probe,
+        stop: &Stop,
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<RunOutcome, PlanError> {
+        let plan = run.plan.clone().ok_or(PlanError::NoPlan)?;
+        plan.check()?;
+        if run.machine.id != self.machine.id {
+            let Machine { name, cpu, .. } = run.machine;
+            return Err(PlanError::OtherMachine {
+                machine: name.unwrap_or(cpu),
+            });
+        }
+        let run = RunRecord {
+            owner_pid: std::process::id(),
+            owner_started: own_start(),
+            ..run
         };
-        let end = running.run_plan().await;
-        Ok(RunOutcome {
-            run: running.run,
-            tests: running.outcomes,
-            end,
-        })
+        let todo = (0..).zip(&plan.tests);
+        let todo = todo.filter(|(at, _)| missing.contains(at)).collect();
+        let mut running = Running::new(self, &plan, run, todo, probe, stop, progress);
+        let stored = self.recorder.run_resumed(&running.run).await;
+        Ok(running.outcome(stored).await)
     }
 }
 
 struct Running<'a> {
     bench: Bench<'a>,
     plan: &'a Plan,
+    /// The tests that are to be measured, with their positions.
+    todo: Vec<(u32, &'a PlannedTest)>,
     probe: &'a mut dyn Probe,
     stop: &'a Stop,
     progress: &'a mut (dyn FnMut(Progress) + Send),
@@ -110,28 +138,62 @@ struct Running<'a> {
 enum After {
     /// The next test.
     Next,
-    /// The same test again: a CPU variant was set aside under it.
+    /// The same test again: the CPU variant is another now.
     Again,
     /// No other test.
     Nothing(RunEnd),
 }
 
-impl Running<'_> {
-    async fn run_plan(&mut self) -> RunEnd {
-        let recorder = self.bench.recorder;
-        if let Err(error) = recorder.run_started(&self.run).await {
-            return RunEnd::NotKept(error);
+impl<'a> Running<'a> {
+    fn new(
+        bench: &Bench<'a>,
+        plan: &'a Plan,
+        run: RunRecord,
+        todo: Vec<(u32, &'a PlannedTest)>,
+        probe: &'a mut dyn Probe,
+        stop: &'a Stop,
+        progress: &'a mut (dyn FnMut(Progress) + Send),
+    ) -> Self {
+        Self {
+            bench: *bench,
+            plan,
+            todo,
+            // Free memory is read once, while no worker holds any of it.
+            available: probe.state(None).memory_available_bytes,
+            probe,
+            stop,
+            progress,
+            run,
+            worker: Worker::new(bench.engine, bench.recorder, bench.machine, stop),
+            blame: Blame::default(),
+            outcomes: Vec::new(),
         }
+    }
+
+    /// Runs what is to be measured, if the run itself was `stored`.
+    async fn outcome(&mut self, stored: Result<(), RecorderError>) -> RunOutcome {
+        let end = match stored {
+            Ok(()) => self.run_plan().await,
+            Err(error) => RunEnd::NotKept(error),
+        };
+        RunOutcome {
+            run: self.run.clone(),
+            tests: std::mem::take(&mut self.outcomes),
+            end,
+        }
+    }
+
+    async fn run_plan(&mut self) -> RunEnd {
         (self.progress)(Progress::RunStarted {
             run: self.run.id,
             tests: u32::try_from(self.plan.tests.len()).unwrap_or(u32::MAX),
         });
-        let end = self.tests().await.unwrap_or_else(RunEnd::NotKept);
+        let end = self.in_order().await.unwrap_or_else(RunEnd::NotKept);
         self.worker.end().await;
         let complete = end == RunEnd::Complete;
-        let stored = recorder
-            .run_ended(self.run.id, self.probe.now(), complete)
-            .await;
+        let now = self.probe.now();
+        let ended = self.bench.recorder.run_ended(self.run.id, now, complete);
+        let stored = ended.await;
         (self.progress)(Progress::RunEnded {
             run: self.run.id,
             complete,
@@ -143,64 +205,59 @@ impl Running<'_> {
         }
     }
 
-    async fn tests(&mut self) -> Result<RunEnd, RecorderError> {
-        let plan = self.plan;
-        let mut end = RunEnd::Complete;
-        for (position, test) in (0..).zip(&plan.tests) {
-            if end == RunEnd::Complete && self.stop.is_asked() {
-                end = RunEnd::Stopped;
-            }
-            let reason = match &end {
-                RunEnd::Complete => self.blame.reason(test),
-                RunEnd::NoEngine { message, .. } => {
-                    Some(format!("Not tried, since there is no engine. {message}"))
-                }
-                RunEnd::Stopped | RunEnd::NotKept(_) => {
-                    Some("Not tried, since the run was stopped before.".to_owned())
-                }
-            };
-            if let Some(reason) = reason {
-                let record = self.begin(position, test).await?;
-                let status = TestStatus::Skipped { reason };
-                self.finish(record, test, Findings::default(), status)
-                    .await?;
-                continue;
-            }
-            loop {
-                match self.test(position, test).await? {
-                    After::Again => {}
-                    After::Next => break,
-                    After::Nothing(why) => {
-                        end = why;
-                        break;
-                    }
-                }
-            }
+    /// Begins a test; `None` when it is not even tried, and its end is stored.
+    async fn open(
+        &mut self,
+        position: u32,
+        test: &'a PlannedTest,
+    ) -> Result<Option<Open<'a>>, RecorderError> {
+        if let Some(reason) = self.blame.reason(test) {
+            self.skip(position, test, reason).await?;
+            return Ok(None);
         }
-        Ok(end)
-    }
-
-    async fn test(&mut self, position: u32, test: &PlannedTest) -> Result<After, RecorderError> {
-        let record = self.begin(position, test).await?;
-        let mut findings = Findings::default();
+        let open = self.begin(position, test).await?;
         if let Some(refusal) = test.refusal((self.bench.needs)(test), self.available) {
             let status = failed(refusal.code(), refusal.to_string(), &[]);
-            self.finish(record, test, findings, status).await?;
-            return Ok(After::Next);
+            self.finish(open, status).await?;
+            return Ok(None);
         }
-        let mut attempt = Attempt {
-            id: record.id,
+        Ok(Some(open))
+    }
+
+    async fn skip(
+        &mut self,
+        position: u32,
+        test: &'a PlannedTest,
+        reason: String,
+    ) -> Result<(), RecorderError> {
+        let open = self.begin(position, test).await?;
+        self.finish(open, TestStatus::Skipped { reason }).await
+    }
+
+    /// Makes so many repetitions of a test, fewer when fewer are enough.
+    async fn make(&mut self, open: &mut Open<'_>, repetitions: u32) -> Result<(), Trouble> {
+        self.attempt().make(open, repetitions).await
+    }
+
+    fn attempt(&mut self) -> Attempt<'_, 'a> {
+        Attempt {
             plan: self.plan,
-            test,
             worker: &mut self.worker,
             recorder: self.bench.recorder,
             probe: &mut *self.probe,
             stop: self.stop,
             progress: &mut *self.progress,
-        };
-        let mut measured = attempt.measure(&mut findings).await;
+        }
+    }
+
+    /// Ends a test that was `measured` so far, and says what follows.
+    async fn close(
+        &mut self,
+        mut open: Open<'a>,
+        mut measured: Result<(), Trouble>,
+    ) -> Result<After, RecorderError> {
         if measured.is_ok()
-            && let Err(Trouble::Died(end)) = attempt.anchor_after(&mut findings).await
+            && let Err(Trouble::Died(end)) = self.attempt().anchor_after(&mut open).await
         {
             // The samples are there: a death after them does not undo the test, though it may
             // speak against the CPU variant.
@@ -213,17 +270,17 @@ impl Running<'_> {
         }
         let (status, after) = match measured {
             Ok(()) => (TestStatus::Done, After::Next),
-            Err(trouble) => match self.judge(test, trouble).await {
+            Err(trouble) => match self.judge(open.test, trouble).await {
                 Ok(judged) => judged,
                 Err(error) => {
                     // Though one thing could not be stored, the end of the test may be.
-                    let status = failed("not_stored", error.to_string(), &[]);
-                    let _ = self.finish(record, test, findings, status).await;
+                    let status = failed(NOT_STORED, error.to_string(), &[]);
+                    let _ = self.finish(open, status).await;
                     return Err(error);
                 }
             },
         };
-        self.finish(record, test, findings, status).await?;
+        self.finish(open, status).await?;
         Ok(after)
     }
 
@@ -236,6 +293,12 @@ impl Running<'_> {
         match trouble {
             Trouble::NotKept(error) => Err(error),
             Trouble::Cancelled => Ok((TestStatus::Cancelled, After::Nothing(RunEnd::Stopped))),
+            Trouble::OtherVariant { before, now } => {
+                let message = format!(
+                    "The CPU variant {before}, with which this test began, died meanwhile under another; {now} runs now, so the test is made again from its start."
+                );
+                Ok((failed(VARIANT_CHANGED, message, &[]), After::Again))
+            }
             Trouble::Failed(failure) => {
                 let code = failure_code(failure.code);
                 Ok((failed(&code, failure.message, &failure.log), After::Next))
@@ -277,8 +340,8 @@ impl Running<'_> {
     async fn begin(
         &mut self,
         position: u32,
-        test: &PlannedTest,
-    ) -> Result<TestRecord, RecorderError> {
+        test: &'a PlannedTest,
+    ) -> Result<Open<'a>, RecorderError> {
         let record = TestRecord {
             id: Uuid::now_v7(),
             run: self.run.id,
@@ -287,34 +350,32 @@ impl Running<'_> {
             spec: test.spec,
             kind: test.kind.clone(),
             settings: test.settings.clone(),
-            repetitions: self.plan.repetitions,
-            warmup: self.plan.warmup,
+            repetitions: self.plan.most(test).unwrap_or(1),
+            warmup: self.plan.warmup && test.warms_up(),
             started_at: self.probe.now(),
         };
         self.bench.recorder.test_started(&record).await?;
         (self.progress)(Progress::TestStarted {
             test: Box::new(record.clone()),
         });
-        Ok(record)
+        Ok(Open::new(record, test))
     }
 
-    async fn finish(
-        &mut self,
-        record: TestRecord,
-        test: &PlannedTest,
-        findings: Findings,
-        status: TestStatus,
-    ) -> Result<(), RecorderError> {
-        let samples: Vec<_> = findings
-            .samples
-            .iter()
-            .map(|kept| kept.sample.clone())
-            .collect();
+    async fn finish(&mut self, open: Open<'_>, status: TestStatus) -> Result<(), RecorderError> {
+        let Open {
+            record,
+            test,
+            findings,
+            ..
+        } = open;
+        let samples = findings.samples_only();
         let warnings = judge(&Evidence {
             spec: test.spec,
+            kind: &test.kind,
+            until: self.plan.until.map(|until| (until, self.plan.fewest())),
             settings: &test.settings,
             samples: &samples,
-            before: findings.before.as_ref(),
+            before: findings.before.as_ref().map(|read| &read.state),
             after: findings.after.as_ref(),
             anchor_before_ns: findings.anchor_before_ns,
             anchor_after_ns: findings.anchor_after_ns,
@@ -331,7 +392,7 @@ impl Running<'_> {
             placement: findings.placement,
             anchor_before_ns: findings.anchor_before_ns,
             anchor_after_ns: findings.anchor_after_ns,
-            state_before: findings.before,
+            state_before: findings.before.map(|read| read.state),
             state_after: findings.after,
             peak_rss_bytes: findings.peak_rss_bytes,
             warnings,

@@ -23,6 +23,8 @@ pub(super) enum Trouble {
     Failed(Failure),
     /// The person stopped it.
     Cancelled,
+    /// The worker runs another CPU variant than the samples before were made with.
+    OtherVariant { before: String, now: String },
     /// Something could not be stored.
     NotKept(RecorderError),
 }
@@ -49,6 +51,8 @@ pub(super) struct Worker<'a> {
     /// The last hello, kept for judging a death.
     hello: Option<Hello>,
     alive: Option<Alive>,
+    /// Loads asked for so far.
+    loads: u32,
     /// A cancel was sent to the request that is served.
     cancelled: bool,
 }
@@ -74,12 +78,18 @@ impl<'a> Worker<'a> {
             stop,
             hello: None,
             alive: None,
+            loads: 0,
             cancelled: false,
         }
     }
 
     pub(super) fn set_aside(&self) -> &[String] {
         self.variants.set_aside()
+    }
+
+    /// How often a model was loaded so far: what was computed before the last load is cold.
+    pub(super) fn loads(&self) -> u32 {
+        self.loads
     }
 
     pub(super) fn pid(&self) -> Option<u32> {
@@ -122,13 +132,24 @@ impl<'a> Worker<'a> {
         &mut self,
         test: &PlannedTest,
         page_cache: PageCache,
-        mut progress: impl FnMut(f32),
+        progress: impl FnMut(f32),
     ) -> Result<Loaded, Trouble> {
         if let Some((held, loaded)) = self.alive.as_ref().and_then(|alive| alive.loaded.as_ref())
             && held.shares_load(test)
         {
             return Ok(loaded.clone());
         }
+        self.load_anew(test, page_cache, progress).await
+    }
+
+    /// Loads the model of `test`, even if it is loaded already.
+    pub(super) async fn load_anew(
+        &mut self,
+        test: &PlannedTest,
+        page_cache: PageCache,
+        mut progress: impl FnMut(f32),
+    ) -> Result<Loaded, Trouble> {
+        self.loads += 1;
         if let Some(alive) = &mut self.alive {
             // Whatever comes of this request, the model before is freed.
             alive.loaded = None;

@@ -6,8 +6,9 @@ use twospeed_history::Test;
 use twospeed_library::display::shown;
 use twospeed_library::names::without_quantization;
 use twospeed_measure::model::MeasuredModel;
-use twospeed_measure::plan::{ARTICLE, MAX_THREADS, Plan, QUICK};
-use twospeed_measure::{PlannedTest, plan::Preset};
+use twospeed_measure::PlannedTest;
+use twospeed_measure::plan::presets::{article, quick};
+use twospeed_measure::plan::{MAX_THREADS, Plan, Preset};
 use twospeed_workbench::{Subject, grouped, needs};
 
 use super::eta;
@@ -35,14 +36,14 @@ impl Choice {
     ///
     /// Errors: one sentence for what can never be measured.
     pub(super) fn of(tests: &Tests) -> Result<Self, Problem> {
-        let preset = |preset: &Preset| Self {
+        let preset = |preset: Preset| Self {
             preset: preset.name.to_owned(),
-            specs: preset.specs.to_vec(),
+            specs: preset.tests.iter().map(|(spec, _)| *spec).collect(),
             repetitions: preset.repetitions,
         };
         match tests {
-            Tests::Quick => Ok(preset(&QUICK)),
-            Tests::Article => Ok(preset(&ARTICLE)),
+            Tests::Quick => Ok(preset(quick())),
+            Tests::Article => Ok(preset(article())),
             Tests::Own {
                 prompt,
                 generate,

@@ -229,6 +229,10 @@ fn trouble(warning: &Warning) -> Option<&'static str> {
         Warning::PageFaults { .. } => Some("reads from disk"),
         Warning::SoftwareGpu { .. } => Some("a GPU interface computed by the processor"),
         Warning::NothingOffloaded { .. } => Some("no layer on a GPU, though asked for"),
+        Warning::NotSettled { .. } => Some("a mean that did not settle"),
+        Warning::Outliers { .. } => Some("single samples far off"),
+        Warning::Throttled { .. } => Some("a clock held down by heat"),
+        Warning::PowerSaver { .. } => Some("a power profile that saves energy"),
         // Another variant ran undisturbed, and is named.
         Warning::VariantSetAside { .. } => None,
     }

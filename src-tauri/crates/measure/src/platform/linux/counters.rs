@@ -4,15 +4,19 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::cgroup::Cgroups;
+use super::energy;
+use super::power::{self, Throttles};
 use super::tree::Tree;
+use crate::machine::Rates;
 
 /// Below this the kernel's ticks (10 ms) are too coarse for a rate.
 const SHORTEST: Duration = Duration::from_millis(200);
 
 /// What has been counted so far. Times are in clock ticks unless said otherwise.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Counters {
-    pub(super) at: Instant,
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Counters {
+    /// When they were read.
+    pub(super) at: Option<Instant>,
     /// Over the CPUs this process may use.
     pub(super) cpu: Option<CpuTime>,
     /// Work of this process.
@@ -21,6 +25,10 @@ pub(super) struct Counters {
     pub(super) worker: Option<(u32, Option<u64>)>,
     /// By level of the cgroup tree, in nanoseconds.
     pub(super) throttled_ns: Vec<u64>,
+    /// By CPU.
+    pub(super) throttles: Vec<Throttles>,
+    /// By processor.
+    pub(super) energy: Vec<energy::Counter>,
 }
 
 /// Where the time of CPUs went.
@@ -33,14 +41,6 @@ pub(super) struct CpuTime {
     pub(super) total: u64,
 }
 
-/// What happened between two readings.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Rates {
-    pub(super) other_load_cores: Option<f64>,
-    pub(super) steal: Option<f64>,
-    pub(super) throttled_ns: Option<u64>,
-}
-
 impl Counters {
     pub(super) fn read(
         tree: &Tree,
@@ -49,19 +49,24 @@ impl Counters {
         worker: Option<u32>,
     ) -> Self {
         Self {
-            at: Instant::now(),
+            at: Some(Instant::now()),
             cpu: tree
                 .text("/proc/stat")
                 .and_then(|stat| cpu_time(&stat, allowed)),
             own: process_time(tree, std::process::id()),
             worker: worker.map(|pid| (pid, process_time(tree, pid))),
             throttled_ns: cgroups.throttled_ns(tree),
+            throttles: power::throttles(tree, allowed),
+            energy: energy::read(tree),
         }
     }
 
     /// Rates since `before`; unknown where a counter is, or where too little time has passed.
-    pub(super) fn since(&self, before: &Self) -> Rates {
-        let elapsed = self.at.saturating_duration_since(before.at);
+    pub(crate) fn since(&self, before: &Self) -> Rates {
+        let elapsed = match (self.at, before.at) {
+            (Some(now), Some(then)) => now.saturating_duration_since(then),
+            _ => Duration::ZERO,
+        };
         let cpu = match (self.cpu, before.cpu) {
             (Some(now), Some(then)) if elapsed >= SHORTEST && now.cpus == then.cpus => {
                 Some(CpuTime {
@@ -74,6 +79,8 @@ impl Counters {
             _ => None,
         };
         let cpu = cpu.filter(|cpu| cpu.total > 0);
+        let (core_throttles, package_throttles) =
+            power::throttled(&self.throttles, &before.throttles);
         Rates {
             other_load_cores: cpu.and_then(|cpu| {
                 let ours = self
@@ -84,12 +91,15 @@ impl Counters {
                 Some(others as f64 / cpu.total as f64 * f64::from(cpu.cpus))
             }),
             steal: cpu.map(|cpu| cpu.stolen as f64 / cpu.total as f64),
-            throttled_ns: self
+            quota_throttled_ns: self
                 .throttled_ns
                 .iter()
                 .zip(&before.throttled_ns)
                 .map(|(now, then)| now.saturating_sub(*then))
                 .max(),
+            core_throttles,
+            package_throttles,
+            energy_j: energy::joules(&self.energy, &before.energy),
         }
     }
 
@@ -165,7 +175,7 @@ mod tests {
     /// Two CPUs, both of which have lived `ticks` clock ticks.
     fn reading(at: Instant, ticks: u64, busy: u64, worker: Option<(u32, Option<u64>)>) -> Counters {
         Counters {
-            at,
+            at: Some(at),
             cpu: Some(CpuTime {
                 cpus: 2,
                 busy,
@@ -174,7 +184,7 @@ mod tests {
             }),
             own: Some(0),
             worker,
-            throttled_ns: vec![],
+            ..Counters::default()
         }
     }
 
@@ -239,7 +249,7 @@ mod tests {
         before.throttled_ns = vec![5, 100];
         let mut after = reading(end, 200, 0, None);
         after.throttled_ns = vec![8, 900];
-        assert_eq!(after.since(&before).throttled_ns, Some(800));
+        assert_eq!(after.since(&before).quota_throttled_ns, Some(800));
     }
 
     #[test]

@@ -3,19 +3,23 @@
 mod cgroup;
 mod counters;
 mod cpu;
+mod energy;
+mod power;
 mod sensors;
 mod tree;
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use jiff::Timestamp;
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 use self::cgroup::Cgroups;
-use self::counters::{Counters, Rates};
+pub(crate) use self::counters::Counters;
 use self::tree::{Tree, value};
 use crate::interrupted::Process;
-use crate::machine::{Machine, MachineState, Probe};
+use crate::machine::{Machine, MachineState, Probe, Snapshot};
+use crate::record::Conditions;
 use crate::threads::{Topology, physical_cores, usable_cores};
 
 /// This machine.
@@ -115,7 +119,8 @@ fn meminfo(tree: &Tree, key: &str) -> Option<u64> {
 #[derive(Debug)]
 pub struct Host {
     tree: Tree,
-    before: Option<Counters>,
+    /// The energy counters when the section began, and when that was.
+    section: Option<(Instant, Vec<energy::Counter>)>,
 }
 
 impl Host {
@@ -125,7 +130,10 @@ impl Host {
     }
 
     fn of(tree: Tree) -> Self {
-        Self { tree, before: None }
+        Self {
+            tree,
+            section: None,
+        }
     }
 }
 
@@ -135,31 +143,28 @@ impl Default for Host {
     }
 }
 
+/// CPUs this process may use.
+fn allowed(topology: &Topology) -> BTreeSet<u32> {
+    match &topology.allowed {
+        Some(allowed) => allowed.clone(),
+        None => topology.cpus.iter().map(|cpu| cpu.id).collect(),
+    }
+}
+
 impl Probe for Host {
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
 
-    fn state(&mut self, worker: Option<u32>) -> MachineState {
+    fn read(&mut self, worker: Option<u32>) -> Snapshot {
         let tree = &self.tree;
         let cgroups = Cgroups::find(tree);
         let topology = topology_in(tree, &cgroups);
-        let online = topology.cpus.iter().map(|cpu| cpu.id);
-        let allowed = match &topology.allowed {
-            Some(allowed) => allowed.clone(),
-            None => online.collect(),
-        };
-        let counters = Counters::read(tree, &cgroups, &allowed, worker);
-        let rates = match &self.before {
-            Some(before) => counters.since(before),
-            None => Rates::default(),
-        };
+        let allowed = allowed(&topology);
         let state = MachineState {
             usable_cores: usable_cores(&topology),
             cpu_quota_cores: topology.quota_cores,
             load_1m: load_1m(tree),
-            other_load_cores: rates.other_load_cores,
-            steal: rates.steal,
             memory_limit_bytes: least(meminfo(tree, "MemTotal"), cgroups.memory_limit(tree)),
             memory_available_bytes: least(
                 meminfo(tree, "MemAvailable"),
@@ -169,10 +174,32 @@ impl Probe for Host {
             clock_hz: cpu::clock_hz(tree, &allowed),
             temperature_c: sensors::temperature_c(tree),
             on_battery: sensors::on_battery(tree),
-            quota_throttled_ns: rates.throttled_ns,
+            power_profile: power::profile(tree, &allowed),
+            ..MachineState::default()
         };
-        self.before = Some(counters);
-        state
+        Snapshot {
+            state,
+            counters: Counters::read(tree, &cgroups, &allowed, worker),
+        }
+    }
+
+    fn section_begins(&mut self) {
+        let energy = energy::read(&self.tree);
+        self.section = (!energy.is_empty()).then(|| (Instant::now(), energy));
+    }
+
+    fn section_ended(&mut self) -> Conditions {
+        let energy = self.section.take().and_then(|(began, before)| {
+            let joules = energy::joules(&energy::read(&self.tree), &before)?;
+            Some((joules, began.elapsed().as_secs_f64()))
+        });
+        let cpus = affinity().unwrap_or_default();
+        Conditions {
+            clock_hz: cpu::clock_hz(&self.tree, &cpus),
+            temperature_c: sensors::temperature_c(&self.tree),
+            energy_j: energy.map(|(joules, _)| joules),
+            energy_seconds: energy.map(|(_, seconds)| seconds),
+        }
     }
 }
 

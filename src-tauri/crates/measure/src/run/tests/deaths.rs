@@ -225,7 +225,9 @@ async fn one_failing_combination_does_not_kill_a_sweep() {
         type_v: type_v.into(),
         ..Settings::default()
     });
-    let plan = Plan::new("bench", tests_of(&[model("A")], &sweep, &QUICK.specs[..1]));
+    let mut prefill = presets::quick();
+    prefill.tests.truncate(1);
+    let plan = Plan::new("bench", tests_of(&[model("A")], &sweep, &prefill));
     let outcome = scene.run(&plan).await;
     let ends: Vec<_> = outcome.tests.iter().map(ended).collect();
     assert_eq!(ends, ["done", "engine_check_failed", "done"]);

@@ -15,11 +15,11 @@ use uuid::Uuid;
 
 use super::*;
 use crate::lease::Attempt as LeaseAttempt;
-use crate::machine::MachineState;
+use crate::machine::{MachineState, Snapshot};
 use crate::memory::{InMemory, Kept};
 use crate::model::tests::model;
-use crate::plan::{ARTICLE, QUICK, tests_of};
-use crate::record::SampleRecord;
+use crate::plan::{presets, tests_of};
+use crate::record::{Conditions, SampleRecord};
 
 type Needs = Box<dyn Fn(&PlannedTest) -> Option<u64> + Send + Sync>;
 
@@ -109,6 +109,8 @@ fn machine() -> Machine {
 struct FakeProbe {
     seconds: std::cell::Cell<i64>,
     state: MachineState,
+    /// Sections that were begun.
+    sections: u32,
 }
 
 impl Probe for FakeProbe {
@@ -117,15 +119,30 @@ impl Probe for FakeProbe {
         Timestamp::from_second(self.seconds.get()).unwrap()
     }
 
-    fn state(&mut self, _worker: Option<u32>) -> MachineState {
-        self.state.clone()
+    fn read(&mut self, _worker: Option<u32>) -> Snapshot {
+        Snapshot {
+            state: self.state.clone(),
+            ..Snapshot::default()
+        }
+    }
+
+    fn section_begins(&mut self) {
+        self.sections += 1;
+    }
+
+    fn section_ended(&mut self) -> Conditions {
+        Conditions {
+            energy_j: Some(f64::from(self.sections)),
+            energy_seconds: Some(1.0),
+            ..Conditions::default()
+        }
     }
 }
 
 /// A plan of pp512 and tg128 for each model, three repetitions.
 fn quick(models: &[&str]) -> Plan {
     let models: Vec<_> = models.iter().map(|name| model(name)).collect();
-    Plan::of(&QUICK, &models, &Settings::default())
+    Plan::of(&presets::quick(), &models, &Settings::default())
 }
 
 fn signal(number: i32, name: &str) -> How {

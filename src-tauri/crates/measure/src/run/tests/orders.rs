@@ -78,42 +78,73 @@ async fn a_sample_is_stored_before_the_next_section_begins() {
     );
 }
 
+/// Checks at each look at the machine that no section is being timed.
+struct Watch {
+    engine: FakeEngine,
+    repetitions: usize,
+    /// Readings of the whole state.
+    readings: usize,
+    begun: usize,
+    ended: usize,
+}
+
+impl Watch {
+    fn of(scene: &Scene) -> Self {
+        Self {
+            engine: scene.engine.clone(),
+            repetitions: 3,
+            readings: 0,
+            begun: 0,
+            ended: 0,
+        }
+    }
+
+    fn asked(&self, what: fn(&Request) -> bool) -> usize {
+        self.engine.requests().iter().filter(|r| what(r)).count()
+    }
+
+    fn gos(&self) -> usize {
+        self.asked(|request| *request == Request::Go)
+    }
+}
+
+impl Probe for Watch {
+    fn now(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+
+    fn read(&mut self, _worker: Option<u32>) -> Snapshot {
+        let tests = self.asked(|request| matches!(request, Request::Measure(_)));
+        assert_eq!(self.gos(), tests * self.repetitions, "a test is going on");
+        self.readings += 1;
+        Snapshot::default()
+    }
+
+    fn section_begins(&mut self) {
+        assert_eq!(self.gos(), self.begun, "before it is let go");
+        assert_eq!(self.ended, self.begun, "the one before has ended");
+        self.begun += 1;
+    }
+
+    fn section_ended(&mut self) -> Conditions {
+        self.ended += 1;
+        assert_eq!(self.ended, self.begun);
+        assert_eq!(self.gos(), self.begun, "and the next is not begun");
+        Conditions::default()
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_machine_is_read_only_while_nothing_is_timed() {
-    /// Checks at each reading that the last request is not a test that goes on.
-    struct Watch {
-        engine: FakeEngine,
-        repetitions: usize,
-        readings: usize,
-    }
-    impl Probe for Watch {
-        fn now(&self) -> Timestamp {
-            Timestamp::UNIX_EPOCH
-        }
-        fn state(&mut self, _worker: Option<u32>) -> MachineState {
-            let requests = self.engine.requests();
-            let gos = requests.iter().filter(|r| **r == Request::Go).count();
-            let tests = requests
-                .iter()
-                .filter(|r| matches!(r, Request::Measure(_)))
-                .count();
-            assert_eq!(gos, tests * self.repetitions, "a test is going on");
-            self.readings += 1;
-            MachineState::default()
-        }
-    }
     let mut scene = Scene::of(FakeEngine::new().with_pace(1.0));
-    let mut watch = Watch {
-        engine: scene.engine.clone(),
-        repetitions: 3,
-        readings: 0,
-    };
+    let mut watch = Watch::of(&scene);
     let outcome = scene.run_with(&quick(&["A"]), &mut watch, |_, _| {}).await;
     assert_eq!(outcome.end, RunEnd::Complete);
     assert_eq!(
         watch.readings, 5,
         "once before all, and twice for each test"
     );
+    assert_eq!((watch.begun, watch.ended), (6, 6), "around each section");
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,7 +208,7 @@ async fn settings_that_shape_the_load_load_again() {
         ..Settings::default()
     };
     let sweep = [settings(1, -1), settings(2, -1), settings(2, 0)];
-    let plan = Plan::new("bench", tests_of(&[model("A")], &sweep, QUICK.specs));
+    let plan = Plan::new("bench", tests_of(&[model("A")], &sweep, &presets::quick()));
     let outcome = scene.run(&plan).await;
     assert_eq!(outcome.tests.len(), 6);
     assert_eq!(scene.count(is_load), 2);
@@ -323,7 +354,7 @@ async fn what_was_around_a_test_becomes_its_warnings() {
 #[tokio::test(start_paused = true)]
 async fn the_article_preset_makes_five_samples_of_each_speed() {
     let mut scene = Scene::of(FakeEngine::new());
-    let plan = Plan::of(&ARTICLE, &[model("A")], &Settings::default());
+    let plan = Plan::of(&presets::article(), &[model("A")], &Settings::default());
     let outcome = scene.run(&plan).await;
     let samples: Vec<_> = outcome.tests.iter().map(|t| t.samples.len()).collect();
     assert_eq!(samples, [5, 5]);
