@@ -19,6 +19,7 @@ pub(crate) fn time_text(time: Timestamp) -> String {
 pub(crate) struct Columns {
     names: Vec<&'static str>,
     values: SqliteArguments,
+    unknown: Vec<String>,
     fault: Option<Fault>,
 }
 
@@ -33,12 +34,22 @@ pub(crate) enum Existing {
 }
 
 impl Columns {
+    /// From here on, columns of these names are set to NULL whatever value comes with them.
+    pub(crate) fn not_knowing(mut self, names: &[String]) -> Self {
+        self.unknown = names.to_vec();
+        self
+    }
+
     pub(crate) fn set<'t, T>(mut self, name: &'static str, value: T) -> Self
     where
         T: Encode<'t, Sqlite> + Type<Sqlite>,
     {
         self.names.push(name);
-        if let Err(error) = self.values.add(value) {
+        let added = match self.unknown.iter().any(|unknown| unknown == name) {
+            true => self.values.add(None::<i64>),
+            false => self.values.add(value),
+        };
+        if let Err(error) = added {
             self.fail(Fault::Sql(sqlx::Error::Encode(error)));
         }
         self

@@ -30,6 +30,20 @@ impl History {
             .await
     }
 
+    /// Lets suspect results stand in figures all the same; `None` takes that back.
+    ///
+    /// Gives how many of these tests are suspect. All of them or none: [`HistoryError::UnknownTest`]
+    /// names the first that is not there.
+    pub async fn allow(
+        &self,
+        tests: &[Uuid],
+        at: Option<Timestamp>,
+    ) -> Result<usize, HistoryError> {
+        let mut writing = self.writing().await?;
+        let written = allow(&mut writing, tests, at).await;
+        self.finish(writing, written).await
+    }
+
     async fn edit_runs(
         &self,
         runs: &[Uuid],
@@ -47,6 +61,31 @@ impl History {
         .await;
         self.finish(writing, written).await
     }
+}
+
+async fn allow(
+    connection: &mut SqliteConnection,
+    tests: &[Uuid],
+    at: Option<Timestamp>,
+) -> Result<usize, Fault> {
+    let mut suspect = 0;
+    for test in tests {
+        let is_suspect: Option<bool> =
+            sqlx::query_scalar("SELECT suspect IS NOT NULL FROM test WHERE id = ?")
+                .bind(test.to_string())
+                .fetch_optional(&mut *connection)
+                .await?;
+        match is_suspect {
+            None => return Err(Fault::NoTest(*test)),
+            Some(false) => continue,
+            Some(true) => suspect += 1,
+        }
+        Columns::default()
+            .time("allowed_at", at)
+            .update(connection, "test", *test)
+            .await?;
+    }
+    Ok(suspect)
 }
 
 /// Marks runs that were cut off, and their running tests; gives those that still needed it.

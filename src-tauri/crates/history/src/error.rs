@@ -156,6 +156,17 @@ pub enum HistoryError {
         /// What was asked for.
         wanted: String,
     },
+    /// The run that was named cannot go on.
+    #[error("Run {wanted} cannot go on: {why}. `twospeed runs` lists those there are.")]
+    NotResumable {
+        /// What was asked for.
+        wanted: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// No run was stopped or cut off.
+    #[error("There is no run to go on with: none was stopped or cut off.")]
+    NothingToResume,
     /// No such test.
     #[error("There is no test {test} in the history, so nothing can be stored for it.")]
     UnknownTest {
@@ -170,6 +181,11 @@ pub enum HistoryError {
         /// How many fit.
         count: usize,
     },
+    /// The file to import holds nothing that looks like a result.
+    #[error(
+        "No results were found in it. Twospeed reads what `twospeed export` writes, llama-bench's json, jsonl, csv, md and sql, and llama-batched-bench's jsonl."
+    )]
+    NothingFound,
     /// The file to import is no export of Twospeed.
     #[error("This is not a file of the form {}: {reason}.", crate::export::FORMAT)]
     NotAnExport {
@@ -221,8 +237,11 @@ impl HistoryError {
             Self::Impossible { .. } => "impossible",
             Self::Unreadable { .. } => "unreadable",
             Self::UnknownRun { .. } => "unknown_run",
+            Self::NotResumable { .. } => "not_resumable",
+            Self::NothingToResume => "nothing_to_resume",
             Self::UnknownTest { .. } => "unknown_test",
             Self::AmbiguousRun { .. } => "ambiguous_run",
+            Self::NothingFound => "nothing_found",
             Self::NotAnExport { .. } => "not_an_export",
             Self::NewerExport { .. } => "newer_export",
             Self::ExportNotWritten { .. } => "export_not_written",

@@ -8,10 +8,12 @@
 //! exported_at    time
 //! runs           [ run ]                                       see ExportedRun
 //!   id             UUIDv7; importing it again adds nothing
+//!   origin         "llama_bench" | "llama_batched_bench"       absent: Twospeed measured it
 //!   started_at     time
 //!   ended_at       time | null                                 null: it runs, or gave no sign of life
 //!   status         "running" | "complete" | "stopped" | "interrupted"
-//!   app_version    string                                      the Twospeed that measured
+//!   app_version    string                                      the Twospeed that measured; of another
+//!                                                              tool its build; absent: unknown
 //!   preset         string                                      what was asked for: "quick", "bench", ...
 //!   machine        {id, name, cpu, physical_cores, logical_cores,
 //!                   last_level_cache_bytes, memory_bytes, os}
@@ -26,10 +28,17 @@
 //!     kind           {name: "first_token" | "prefix_cache" | "users" | "quality", ...}
 //!                                                              absent: a speed
 //!     settings       every setting of llama-bench by its name, with n_outputs, prio, numa
+//!     unknown        [ name ]                                  absent: all is known. What is named here
+//!                                                              stands not in settings, and elsewhere
+//!                                                              with a value that says nothing
 //!     repetitions    asked for
 //!     warmup         whether an untimed warm-up came first
 //!     samples        [ {index, ns, involuntary_switches, major_faults, at, reading, conditions} ]
 //!                                                              reading: of kinds that are more than one speed
+//!     reported       {avg_ns, stddev_ns, avg_ts, stddev_ts}    what another tool gave instead of samples
+//!     told           {build_commit, build_number, cpu_info, gpu_info, backends, model_type,
+//!                     model_size, model_n_params}              what another tool told of itself
+//!     suspect        {reason, allowed_at}                      why it cannot be right
 //!     end            how it ended | null while it runs         see ExportedEnd
 //!       status         "done" | "failed" | "cancelled" | "interrupted" | "skipped"
 //!       code, message, log                                     only of "failed"
@@ -47,7 +56,7 @@
 //! ```
 //!
 //! - A speed is `1e9 * (n_prompt + n_gen) / ns` tokens per second of each sample; figures are
-//!   computed from samples and stand nowhere in the file.
+//!   computed from samples and stand nowhere in the file, but for what another tool reported.
 //! - Times are RFC 3339 in UTC; names that end in `_ns` are integer nanoseconds, in `_bytes`
 //!   integer bytes. What is unknown is null or absent, never 0.
 //! - A path that is no Unicode is `{"bytes": [..]}`.
@@ -70,8 +79,10 @@ use uuid::Uuid;
 
 use crate::History;
 use crate::error::{Fault, HistoryError};
-use crate::query::{self, Extras};
-use crate::run::{RunStatus, Test, WholeRun};
+use crate::query;
+use crate::read::Extra;
+use crate::run::{Origin, RunStatus, Unreadable, WholeRun};
+use crate::test::{Reported, Suspect, Test, Told};
 
 /// Name and version of the format.
 pub const FORMAT: &str = "twospeed.results/1";
@@ -81,13 +92,17 @@ pub const FORMAT: &str = "twospeed.results/1";
 pub struct ExportedRun {
     /// UUIDv7.
     pub id: Uuid,
+    /// The tool whose output it was; absent where Twospeed measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// When it started.
     pub started_at: Timestamp,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
     /// Whether and how it ended.
     pub status: RunStatus,
-    /// Version of the Twospeed that measured it.
+    /// Version of the Twospeed that measured it, or of another tool its build.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub app_version: String,
     /// What was asked for.
     pub preset: String,
@@ -119,14 +134,26 @@ pub struct ExportedTest {
     /// What of it is measured.
     #[serde(default, skip_serializing_if = "Kind::is_speed")]
     pub kind: Kind,
-    /// Every setting.
-    pub settings: Settings,
+    /// Every setting that is known, by llama-bench's names: see [`Settings`].
+    pub settings: Map<String, Value>,
+    /// What is not known: see [`Test::unknown`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<String>,
     /// Repetitions asked for.
     pub repetitions: u32,
     /// One untimed warm-up came first.
     pub warmup: bool,
     /// The timed repetitions.
     pub samples: Vec<ExportedSample>,
+    /// What another tool gave instead of samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<Reported>,
+    /// What another tool told of itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<Told>,
+    /// Why it cannot be right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspect: Option<Suspect>,
     /// How it ended.
     pub end: Option<ExportedEnd>,
     /// Fields this version does not know.
@@ -179,6 +206,8 @@ impl History {
     /// Writes runs as `twospeed.results/1`, in the order given, one at a time: memory is needed
     /// for one run however many there are. Deleted runs are written when they are named.
     ///
+    /// Gives what could not be written since this version cannot read it.
+    ///
     /// Errors: [`HistoryError::UnknownRun`], before anything is written;
     /// [`HistoryError::ExportNotWritten`] when `out` fails.
     pub async fn export(
@@ -186,7 +215,7 @@ impl History {
         runs: &[Uuid],
         exported_at: Timestamp,
         out: &mut (dyn Write + Send),
-    ) -> Result<(), HistoryError> {
+    ) -> Result<Vec<Unreadable>, HistoryError> {
         let mut reading = self.reading().await?;
         for run in runs {
             let known = query::knows(&mut reading, *run).await;
@@ -195,16 +224,19 @@ impl History {
             }
         }
         put(out, &header(exported_at))?;
+        let mut left_out = Vec::new();
         for (number, run) in runs.iter().enumerate() {
-            let run = query::whole(&mut reading, *run)
+            let (mut run, extra) = query::whole(&mut reading, *run)
                 .await
                 .and_then(|found| found.ok_or_else(|| Fault::NoRun(run.to_string())))
                 .map_err(|fault| self.explain(fault))?;
+            left_out.append(&mut run.unreadable);
             put(out, if number == 0 { "\n" } else { ",\n" })?;
-            put(out, &json(&ExportedRun::from(run)))?;
+            put(out, &json(&ExportedRun::of(run, extra)))?;
         }
         put(out, "\n]}\n")?;
-        out.flush().map_err(|error| not_written(&error))
+        out.flush().map_err(|error| not_written(&error))?;
+        Ok(left_out)
     }
 }
 
@@ -233,11 +265,13 @@ fn not_written(error: &std::io::Error) -> HistoryError {
     }
 }
 
-impl From<(WholeRun, Extras)> for ExportedRun {
-    fn from((whole, extras): (WholeRun, Extras)) -> Self {
+impl ExportedRun {
+    fn of(whole: WholeRun, extra: Extra) -> Self {
         let run = whole.run;
         Self {
             id: run.id,
+            origin: Some(run.origin)
+                .filter(|origin| !matches!(origin, Origin::Measured | Origin::Imported)),
             started_at: run.started_at,
             ended_at: run.ended_at,
             status: run.status,
@@ -245,16 +279,22 @@ impl From<(WholeRun, Extras)> for ExportedRun {
             preset: run.preset,
             machine: run.machine,
             note: run.note,
-            tests: (whole.tests.into_iter().zip(extras.tests))
-                .map(|(test, extra)| ExportedTest::new(test, extra))
-                .collect(),
-            extra: extras.run,
+            tests: whole.tests.into_iter().map(ExportedTest::from).collect(),
+            extra,
         }
     }
 }
 
-impl ExportedTest {
-    fn new(test: Test, extra: Map<String, Value>) -> Self {
+/// Every setting by its name.
+fn settings_map(settings: &Settings) -> Map<String, Value> {
+    match serde_json::to_value(settings) {
+        Ok(Value::Object(map)) => map,
+        _ => unreachable!("BUG: settings are a record"),
+    }
+}
+
+impl From<Test> for ExportedTest {
+    fn from(test: Test) -> Self {
         let TestRecord {
             id,
             run: _,
@@ -267,6 +307,8 @@ impl ExportedTest {
             warmup,
             started_at,
         } = test.record;
+        let mut settings = settings_map(&settings);
+        settings.retain(|name, _| !test.unknown.contains(name));
         Self {
             id,
             position,
@@ -275,6 +317,7 @@ impl ExportedTest {
             spec,
             kind,
             settings,
+            unknown: test.unknown,
             repetitions,
             warmup,
             samples: (test.samples.into_iter())
@@ -291,14 +334,44 @@ impl ExportedTest {
                     },
                 )
                 .collect(),
+            reported: test.reported,
+            told: test.told,
+            suspect: test.suspect,
             end: test.end.map(ExportedEnd::from),
-            extra,
+            extra: test.extra,
         }
     }
+}
 
-    /// The records it was made from.
-    pub(crate) fn into_records(self, run: Uuid) -> (Test, Map<String, Value>) {
+/// What may be unknown beside the settings: see [`Test::unknown`].
+const MAY_BE_UNKNOWN: [&str; 8] = [
+    "split_kv",
+    "repetitions",
+    "warmup",
+    "started_at",
+    "ended_at",
+    "model_path",
+    "file_bytes",
+    "parameters",
+];
+
+impl ExportedTest {
+    /// The test it was made from. A setting that the file does not hold is unknown.
+    ///
+    /// Errors: the setting that is not of its form, in serde's words.
+    pub(crate) fn into_test(mut self, run: Uuid) -> Result<Test, serde_json::Error> {
         let test = self.id;
+        self.settings.retain(|_, value| !value.is_null());
+        let names = settings_map(&Settings::default());
+        let is_left_out = |name: &String| !self.settings.contains_key(name);
+        let mut unknown: Vec<String> = names
+            .keys()
+            .filter(|name| is_left_out(name))
+            .cloned()
+            .collect();
+        unknown.extend(
+            (self.unknown.into_iter()).filter(|name| MAY_BE_UNKNOWN.contains(&name.as_str())),
+        );
         let record = TestRecord {
             id: test,
             run,
@@ -306,7 +379,7 @@ impl ExportedTest {
             model: self.model,
             spec: self.spec,
             kind: self.kind,
-            settings: self.settings,
+            settings: serde_json::from_value(Value::Object(self.settings))?,
             repetitions: self.repetitions,
             warmup: self.warmup,
             started_at: self.started_at,
@@ -325,13 +398,16 @@ impl ExportedTest {
                 },
             )
             .collect();
-        let end = self.end.map(|end| end.into_record(test));
-        let test = Test {
+        Ok(Test {
             record,
-            end,
+            end: self.end.map(|end| end.into_record(test)),
             samples,
-        };
-        (test, self.extra)
+            unknown,
+            reported: self.reported,
+            told: self.told,
+            suspect: self.suspect,
+            extra: self.extra,
+        })
     }
 }
 

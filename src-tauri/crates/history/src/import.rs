@@ -1,4 +1,4 @@
-//! Importing `twospeed.results/1`.
+//! Importing results: `twospeed.results/1`, and the output of other tools (see [`crate::foreign`]).
 //!
 //! A run is known by its id, so a file may come twice, or first cut short and then whole: an
 //! import adds what is missing and never changes or removes what is there. Each run is one
@@ -6,25 +6,69 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sqlx::SqliteConnection;
-use twospeed_measure::{SampleRecord, TestEnd, TestRecord, TestStatus};
+use twospeed_measure::{Kind, SampleRecord, TestEnd, TestRecord, TestStatus};
 use uuid::Uuid;
 
 use crate::History;
 use crate::columns::{Existing, time_text};
 use crate::error::{Fault, HistoryError};
-use crate::export::{ExportedRun, ExportedTest};
+use crate::export::ExportedRun;
+use crate::foreign::Foreign;
+use crate::read::{self, Extra};
 use crate::results_file::{self, ResultsFile};
-use crate::run::RunStatus;
+use crate::run::{Origin, Run, RunStatus};
+use crate::test::Test;
 use crate::write::{self, Facts};
 
 /// What came of an import.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Imported {
+    /// What the file is.
+    pub form: Form,
     /// The runs of the file that could be read, in its order.
     pub runs: Vec<ImportedRun>,
     /// What could not be kept.
     pub rejected: Vec<Rejected>,
+    /// Results that cannot be right: kept, and out of figures until they are allowed.
+    pub flagged: Vec<Flagged>,
+    /// What else a reader should know of it, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// What an imported file is, told by what stands in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// `twospeed.results/1`.
+    Results,
+    /// llama-bench's JSON: an array of objects.
+    Json,
+    /// llama-bench's JSON lines.
+    JsonLines,
+    /// llama-bench's CSV.
+    Csv,
+    /// llama-bench's Markdown table.
+    Markdown,
+    /// llama-bench's SQL.
+    Sql,
+    /// llama-batched-bench's JSON lines.
+    Batched,
+}
+
+impl std::fmt::Display for Form {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Results => crate::export::FORMAT,
+            Self::Json => "llama-bench json",
+            Self::JsonLines => "llama-bench jsonl",
+            Self::Csv => "llama-bench csv",
+            Self::Markdown => "llama-bench md",
+            Self::Sql => "llama-bench sql",
+            Self::Batched => "llama-batched-bench jsonl",
+        })
+    }
 }
 
 /// One run of the file.
@@ -34,6 +78,10 @@ pub struct ImportedRun {
     pub id: Uuid,
     /// What came of it.
     pub outcome: Outcome,
+    /// Tests that are new, or of which something was missing.
+    pub taken: usize,
+    /// Tests that were there with all that the file holds of them.
+    pub known: usize,
 }
 
 /// What came of a run.
@@ -53,7 +101,8 @@ pub enum Outcome {
 /// A part of the file that was not kept, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rejected {
-    /// Which run of the file, counted from 1; `None` when it is the file's end that is missing.
+    /// Which run of the file, counted from 1; `None` when it is the file's end that is missing, and
+    /// for files that have rows and no runs.
     pub run: Option<usize>,
     /// Line of the file, where it is known.
     pub line: Option<usize>,
@@ -61,33 +110,78 @@ pub struct Rejected {
     pub reason: String,
 }
 
+/// A result that cannot be right.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flagged {
+    /// Its run.
+    pub run: Uuid,
+    /// The test.
+    pub test: Uuid,
+    /// Line of the file, where it is known.
+    pub line: Option<usize>,
+    /// `pp512 of Qwen3-8B`.
+    pub name: String,
+    /// Why it cannot be right.
+    pub reason: String,
+}
+
+/// A run on its way into the history.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Arriving {
+    pub(crate) run: Run,
+    pub(crate) tests: Vec<Test>,
+    pub(crate) extra: Extra,
+}
+
 impl History {
-    /// Imports the runs of a file that [`History::export`] wrote.
+    /// Imports results: a file that [`History::export`] wrote, or the output of llama-bench or
+    /// llama-batched-bench. What it is, is told by what stands in it.
     ///
-    /// Errors: [`HistoryError::NotAnExport`] and [`HistoryError::NewerExport`] before anything is
-    /// stored. A disk that fills up ends the import; the runs before are kept whole.
+    /// Errors: [`HistoryError::NothingFound`], [`HistoryError::NotAnExport`] and
+    /// [`HistoryError::NewerExport`] before anything is stored. A disk that fills up ends the
+    /// import; the runs before are kept whole.
     pub async fn import(&self, file: Vec<u8>, at: Timestamp) -> Result<Imported, HistoryError> {
-        let file = tokio::task::spawn_blocking(move || results_file::read(&file))
-            .await
-            .expect("BUG: reading JSON does not panic")?;
-        let ResultsFile { runs, cut_short } = file;
-        let mut imported = Imported::default();
-        for (number, run) in runs.into_iter().enumerate() {
+        let read = tokio::task::spawn_blocking(move || match results_file::is_one(&file) {
+            true => results_file::read(&file).map(Content::Results),
+            false => Foreign::read(&file).map(Content::Foreign),
+        })
+        .await
+        .expect("BUG: reading a file's text does not panic")?;
+        match read {
+            Content::Results(file) => self.import_results(file, at).await,
+            Content::Foreign(foreign) => self.import_foreign(foreign, at).await,
+        }
+    }
+
+    async fn import_results(
+        &self,
+        file: ResultsFile,
+        at: Timestamp,
+    ) -> Result<Imported, HistoryError> {
+        let mut imported = Imported::of(Form::Results);
+        for (number, run) in file.runs.into_iter().enumerate() {
             let reject = |reason| Rejected {
                 run: Some(number + 1),
                 line: None,
                 reason,
             };
-            let run: ExportedRun = match serde_json::from_value(run) {
+            let (run, strange) = without_strange_kinds(run);
+            imported.rejected.extend(strange.into_iter().map(reject));
+            let run =
+                serde_json::from_value::<ExportedRun>(run).and_then(|run| Arriving::of(run, at));
+            let run = match run {
                 Ok(run) => run,
                 Err(error) => {
                     imported.rejected.push(reject(error.to_string()));
                     continue;
                 }
             };
-            let id = run.id;
-            match self.import_run(run, at).await {
-                Ok(outcome) => imported.runs.push(ImportedRun { id, outcome }),
+            let id = run.run.id;
+            match self.import_run(&run).await {
+                Ok(done) => {
+                    imported.runs.push(done);
+                    imported.flag(&run, |_| None);
+                }
                 Err(HistoryError::Impossible { reason }) => {
                     imported
                         .rejected
@@ -96,50 +190,149 @@ impl History {
                 Err(error) => return Err(error),
             }
         }
-        imported.rejected.extend(cut_short);
+        imported.rejected.extend(file.cut_short);
         Ok(imported)
     }
 
-    async fn import_run(&self, run: ExportedRun, at: Timestamp) -> Result<Outcome, HistoryError> {
+    pub(crate) async fn import_run(&self, run: &Arriving) -> Result<ImportedRun, HistoryError> {
         let mut writing = self.writing().await?;
-        let written = store(&mut writing, run, at).await;
+        let written = store(&mut writing, run).await;
         self.finish(writing, written).await
+    }
+}
+
+/// What a file holds.
+enum Content {
+    Results(ResultsFile),
+    Foreign(Foreign),
+}
+
+impl Imported {
+    pub(crate) fn of(form: Form) -> Self {
+        Self {
+            form,
+            runs: Vec::new(),
+            rejected: Vec::new(),
+            flagged: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Tells of the tests of a run that cannot be right and were not allowed where they come from.
+    pub(crate) fn flag(&mut self, run: &Arriving, line: impl Fn(&Test) -> Option<usize>) {
+        for test in run.tests.iter().filter(|test| !test.counts()) {
+            let record = &test.record;
+            self.flagged
+                .extend(test.suspect.iter().map(|suspect| Flagged {
+                    run: run.run.id,
+                    test: record.id,
+                    line: line(test),
+                    name: format!("{} of {}", record.kind.name(record.spec), record.model.name),
+                    reason: suspect.reason.clone(),
+                }));
+        }
+    }
+}
+
+/// The run without tests of a kind that only a newer version knows, and what is to be said of each.
+fn without_strange_kinds(mut run: Value) -> (Value, Vec<String>) {
+    let mut strange = Vec::new();
+    if let Some(Value::Array(tests)) = run.get_mut("tests") {
+        tests.retain(|test| {
+            let Some(kind) = test.get("kind") else {
+                return true;
+            };
+            let error = match serde_json::from_value::<Kind>(kind.clone()) {
+                Ok(_) => return true,
+                Err(error) => error,
+            };
+            let name = kind.get("name").and_then(Value::as_str).unwrap_or("?");
+            let position = test.get("position").unwrap_or(&Value::Null);
+            strange.push(format!(
+                "test {position} is of the kind {name} in a form that is not known here ({error}); a newer Twospeed may read it"
+            ));
+            false
+        });
+    }
+    (run, strange)
+}
+
+impl Arriving {
+    fn of(run: ExportedRun, at: Timestamp) -> Result<Self, serde_json::Error> {
+        let id = run.id;
+        let tests = run.tests.into_iter().map(|test| test.into_test(id));
+        Ok(Self {
+            tests: tests.collect::<Result<_, _>>()?,
+            run: Run {
+                id,
+                origin: run.origin.unwrap_or(Origin::Imported),
+                imported_at: Some(at),
+                started_at: run.started_at,
+                ended_at: run.ended_at,
+                status: settled(run.status),
+                machine: run.machine,
+                app_version: run.app_version,
+                preset: run.preset,
+                note: run.note,
+                deleted_at: None,
+            },
+            extra: run.extra,
+        })
+    }
+
+    /// When it started, where any of its tests tells.
+    fn started_at(&self) -> Option<Timestamp> {
+        let told = self.tests.is_empty() || self.tests.iter().any(|test| test.knows("started_at"));
+        told.then_some(self.run.started_at)
     }
 }
 
 async fn store(
     connection: &mut SqliteConnection,
-    run: ExportedRun,
-    at: Timestamp,
-) -> Result<Outcome, Fault> {
+    arriving: &Arriving,
+) -> Result<ImportedRun, Fault> {
+    let run = &arriving.run;
     write::machine(connection, &run.machine).await?;
     let added = write::run_columns(
         run.id,
-        run.started_at,
+        arriving.started_at(),
         &run.machine,
         &run.app_version,
         &run.preset,
     )
-    .set("origin", "imported")
-    .time("imported_at", at)
-    .word("status", Some(&settled(run.status)))
+    .set("origin", read::origin_word(run.origin))
+    .time("imported_at", run.imported_at)
+    .word("status", Some(&run.status))
     .time("ended_at", run.ended_at)
     .set("note", run.note.as_deref())
-    .json("extra", Some(&run.extra).filter(|extra| !extra.is_empty()))
+    .json(
+        "extra",
+        Some(&arriving.extra).filter(|extra| !extra.is_empty()),
+    )
     .insert(connection, "run", Existing::Keep)
     .await?;
-    let mut changed = false;
-    for test in run.tests {
-        changed |= store_test(connection, run.id, test).await?;
+    let (mut taken, mut known) = (0, 0);
+    for test in &arriving.tests {
+        match store_test(connection, run, test).await? {
+            true => taken += 1,
+            false => known += 1,
+        }
     }
-    if added {
-        return Ok(Outcome::Added);
-    }
-    changed |= complete_run(connection, run.id, run.status, run.ended_at).await?;
-    Ok(match undelete(connection, run.id).await? {
-        true => Outcome::Restored,
-        false if changed => Outcome::Completed,
-        false => Outcome::AlreadyThere,
+    let ended = !added && complete_run(connection, run.id, run.status, run.ended_at).await?;
+    let outcome = if added {
+        Outcome::Added
+    } else if undelete(connection, run.id).await? {
+        Outcome::Restored
+    } else if taken > 0 || ended {
+        Outcome::Completed
+    } else {
+        Outcome::AlreadyThere
+    };
+    Ok(ImportedRun {
+        id: run.id,
+        outcome,
+        taken,
+        known,
     })
 }
 
@@ -155,36 +348,32 @@ fn settled(status: RunStatus) -> RunStatus {
 /// Adds what is missing of a test; `true` when something was.
 async fn store_test(
     connection: &mut SqliteConnection,
-    run: Uuid,
-    test: ExportedTest,
+    run: &Run,
+    test: &Test,
 ) -> Result<bool, Fault> {
-    let (test, extra) = test.into_records(run);
     let id = test.record.id;
-    let inserted = write::test(
-        connection,
-        &test.record,
-        Facts::Secondhand,
-        Some(&extra),
-        Existing::Keep,
-    )
-    .await?;
+    let inserted = write::test(connection, test, Facts::Secondhand, Existing::Keep).await?;
     let (owner, status) = owner_and_status(connection, id).await?;
-    if owner != run.to_string() {
-        return Err(Fault::Impossible(format!(
-            "test {id} belongs to run {owner}"
-        )));
+    if owner != run.id.to_string() {
+        return match run.origin {
+            // The id of another tool's row is made of what it says: it is there already.
+            Origin::LlamaBench | Origin::LlamaBatchedBench => Ok(false),
+            Origin::Measured | Origin::Imported => Err(Fault::Impossible(format!(
+                "test {id} belongs to run {owner}"
+            ))),
+        };
     }
     let mut changed = inserted;
     for sample in &test.samples {
         changed |= write::sample(connection, sample, Existing::Keep).await?;
     }
-    let end = match test.end {
-        Some(end) if inserted || says_more(&end.status, &status) => Some(end),
+    let end = match &test.end {
+        Some(end) if inserted || says_more(&end.status, &status) => Some(end.clone()),
         None if inserted => Some(cut_off(&test.record, &test.samples)),
         _ => None,
     };
     if let Some(end) = end {
-        write::test_end(connection, &end).await?;
+        write::test_end(connection, &end, &test.unknown).await?;
         changed = true;
     }
     Ok(changed)

@@ -15,6 +15,7 @@ mod edit;
 mod error;
 pub mod export;
 mod folder;
+mod foreign;
 mod history;
 mod import;
 pub mod llama_bench;
@@ -26,20 +27,25 @@ mod read;
 mod read_speed;
 mod recorder;
 mod results_file;
+mod resume;
 mod run;
 mod schema;
 mod set_aside;
+mod test;
+mod tuned;
 mod write;
 
 pub use error::HistoryError;
 pub use history::History;
-pub use import::{Imported, ImportedRun, Outcome, Rejected};
+pub use import::{Flagged, Form, Imported, ImportedRun, Outcome, Rejected};
 pub use notice::Notice;
 pub use read_speed::ReadReading;
 pub use run::{
-    LatestFilter, ModelName, Origin, Run, RunFilter, RunOverview, RunStatus, Test, TestCounts,
-    WholeRun,
+    LatestFilter, ModelName, Origin, Resumable, Run, RunFilter, RunOverview, RunStatus, TestCounts,
+    TriedTest, Unreadable, WholeRun,
 };
+pub use test::{Reported, Speed, Suspect, Test, Told};
+pub use tuned::TunedRecord;
 
 #[cfg(test)]
 #[allow(dead_code)] // Each side of the crate uses some of it.

@@ -4,14 +4,20 @@ use std::collections::HashMap;
 
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
-use twospeed_measure::{Plan, RunRecord};
+use twospeed_measure::RunRecord;
 use uuid::Uuid;
 
 use crate::History;
 use crate::columns::Cells;
 use crate::error::{Fault, HistoryError};
 use crate::read::{self, Extra};
-use crate::run::{LatestFilter, ModelName, RunFilter, RunOverview, Test, TestCounts, WholeRun};
+use crate::run::{
+    LatestFilter, ModelName, RunFilter, RunOverview, TestCounts, Unreadable, WholeRun,
+};
+use crate::test::Test;
+
+/// The kind whose samples are llama-bench speeds.
+const SPEED: &str = "speed";
 
 impl History {
     /// Runs as lines of a list, newest first.
@@ -39,21 +45,41 @@ impl History {
             .map_err(|fault| self.explain(fault))
     }
 
-    /// The finished tests of each model for each prompt, generation and depth in the newest run that
-    /// has any, so that a sweep over settings stays whole; newest runs first. What a chart shows
-    /// when no run was chosen.
+    /// The finished speed tests of each model for each prompt, generation and depth in the newest
+    /// run that has any, so that a sweep over settings stays whole; newest runs first. What a chart
+    /// shows when no run was chosen. Suspect results that were not allowed are left out.
     pub async fn latest(&self, filter: &LatestFilter) -> Result<Vec<WholeRun>, HistoryError> {
+        self.latest_of(SPEED, filter).await
+    }
+
+    /// As [`History::latest`], for the tests of a kind by its [key](twospeed_measure::Kind::key):
+    /// `users`, `first_token`, `prefix_cache`, `quality`. A kind's own numbers (how many users, which
+    /// base) tell tests apart like prompt and generation do.
+    pub async fn latest_of(
+        &self,
+        kind: &str,
+        filter: &LatestFilter,
+    ) -> Result<Vec<WholeRun>, HistoryError> {
         let mut reading = self.reading().await?;
-        latest(&mut reading, filter)
+        latest(&mut reading, kind, filter)
             .await
             .map_err(|fault| self.explain(fault))
     }
 
-    /// Every finished test of these models on this machine that is not deleted, newest first: what
-    /// the time of a plan is told from.
+    /// Every finished speed test of these models on this machine that is not deleted, newest first:
+    /// what the time of a plan is told from. Suspect results that were not allowed are left out.
     pub async fn finished_tests(&self, filter: &LatestFilter) -> Result<Vec<Test>, HistoryError> {
+        self.finished_of(SPEED, filter).await
+    }
+
+    /// As [`History::finished_tests`], for the tests of a kind by its key.
+    pub async fn finished_of(
+        &self,
+        kind: &str,
+        filter: &LatestFilter,
+    ) -> Result<Vec<Test>, HistoryError> {
         let mut reading = self.reading().await?;
-        finished(&mut reading, filter)
+        finished(&mut reading, kind, filter)
             .await
             .map_err(|fault| self.explain(fault))
     }
@@ -90,7 +116,7 @@ async fn overviews(
          AND (?2 IS NULL OR run.id IN (SELECT value FROM json_each(?2)))
          AND (?3 IS NULL OR EXISTS (SELECT 1 FROM test WHERE test.run = run.id
               AND test.model IN (SELECT value FROM json_each(?3))))
-         ORDER BY run.started_at DESC, run.id DESC";
+         ORDER BY coalesce(run.started_at, run.imported_at) DESC, run.id DESC";
     let rows = sqlx::query(sqlx::AssertSqlSafe(format!("{}{WHICH}", read::RUN)))
         .bind(filter.deleted)
         .bind(filter.ids.as_deref().map(list))
@@ -172,11 +198,16 @@ async fn counts(
     Ok(counts)
 }
 
-/// Tests with their samples, in the order they ran, each with its unknown fields.
-async fn tests(
-    connection: &mut SqliteConnection,
-    ids: &[Uuid],
-) -> Result<Vec<(Test, Extra)>, Fault> {
+/// Tests as far as this version can read them.
+#[derive(Default)]
+struct Tests {
+    tests: Vec<Test>,
+    /// Each with the run it belongs to.
+    unreadable: Vec<(Uuid, Unreadable)>,
+}
+
+/// Tests with their samples, in the order they ran.
+async fn tests(connection: &mut SqliteConnection, ids: &[Uuid]) -> Result<Tests, Fault> {
     const WHICH: &str = " WHERE test.id IN (SELECT value FROM json_each(?))
          ORDER BY test.run, test.position, test.started_at, test.id";
     let rows = sqlx::query(sqlx::AssertSqlSafe(format!("{}{WHICH}", read::TEST)))
@@ -192,33 +223,44 @@ async fn tests(
     .await?;
     let mut by_test = HashMap::<Uuid, Vec<_>>::new();
     for row in &samples {
-        let sample = read::sample(row)?;
-        by_test.entry(sample.test).or_default().push(sample);
+        by_test.entry(Cells(row).id("test")?).or_default().push(row);
     }
-    rows.iter()
-        .map(|row| {
-            let record = read::test(row)?;
-            let test = Test {
-                samples: by_test.remove(&record.id).unwrap_or_default(),
-                end: read::test_end(row)?,
-                record,
-            };
-            Ok((test, read::extra(row)?))
-        })
-        .collect()
-}
-
-/// What an import said of a run beyond what this version knows: of the run, and of each test.
-pub(crate) struct Extras {
-    pub(crate) run: Extra,
-    pub(crate) tests: Vec<Extra>,
+    let mut found = Tests::default();
+    for row in &rows {
+        let cells = Cells(row);
+        let samples = by_test.remove(&cells.id("id")?).unwrap_or_default();
+        let read = read::test(row).and_then(|test| {
+            let samples = samples.into_iter().map(read::sample);
+            Ok(Test {
+                samples: samples.collect::<Result<_, _>>()?,
+                ..test
+            })
+        });
+        match read {
+            Ok(test) => found.tests.push(test),
+            // Another version's words must not hide the tests beside it.
+            Err(Fault::Unreadable(reason)) => {
+                let position = cells.get("position")?;
+                let reason = format!("test {position} cannot be read: {reason}");
+                found.unreadable.push((
+                    cells.id("run")?,
+                    Unreadable {
+                        position: Some(position),
+                        reason,
+                    },
+                ));
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(found)
 }
 
 /// A run with everything, and the unknown fields an import brought with it.
 pub(crate) async fn whole(
     connection: &mut SqliteConnection,
     id: Uuid,
-) -> Result<Option<(WholeRun, Extras)>, Fault> {
+) -> Result<Option<(WholeRun, Extra)>, Fault> {
     let Some(row) = run_row(connection, id).await? else {
         return Ok(None);
     };
@@ -226,20 +268,40 @@ pub(crate) async fn whole(
         .bind(id.to_string())
         .fetch_all(&mut *connection)
         .await?;
-    let (tests, extras) = tests(connection, &uuids(&ids)?).await?.into_iter().unzip();
-    let whole = WholeRun {
-        run: read::run(&row)?,
-        plan: read::plan(&row)?,
-        tests,
-    };
-    let extras = Extras {
-        run: read::extra(&row)?,
-        tests: extras,
-    };
-    Ok(Some((whole, extras)))
+    let mut whole = without_tests(&row)?;
+    let Tests { tests, unreadable } = tests(connection, &uuids(&ids)?).await?;
+    whole.tests = tests;
+    whole
+        .unreadable
+        .extend(unreadable.into_iter().map(|(_, part)| part));
+    Ok(Some((whole, read::extra(&row)?)))
 }
 
-async fn run_row(connection: &mut SqliteConnection, id: Uuid) -> Result<Option<SqliteRow>, Fault> {
+fn without_tests(row: &SqliteRow) -> Result<WholeRun, Fault> {
+    let run = read::run(row)?;
+    let (plan, unreadable) = match read::plan(row) {
+        Ok(plan) => (plan, Vec::new()),
+        Err(Fault::Unreadable(reason)) => (
+            None,
+            vec![Unreadable {
+                position: None,
+                reason: format!("the plan cannot be read: {reason}"),
+            }],
+        ),
+        Err(fault) => return Err(fault),
+    };
+    Ok(WholeRun {
+        run,
+        plan,
+        tests: Vec::new(),
+        unreadable,
+    })
+}
+
+pub(crate) async fn run_row(
+    connection: &mut SqliteConnection,
+    id: Uuid,
+) -> Result<Option<SqliteRow>, Fault> {
     let sql = format!("{} WHERE run.id = ?", read::RUN);
     let row = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(id.to_string())
@@ -248,7 +310,7 @@ async fn run_row(connection: &mut SqliteConnection, id: Uuid) -> Result<Option<S
     Ok(row)
 }
 
-fn uuids(texts: &[String]) -> Result<Vec<Uuid>, Fault> {
+pub(crate) fn uuids(texts: &[String]) -> Result<Vec<Uuid>, Fault> {
     texts
         .iter()
         .map(|text| {
@@ -264,109 +326,99 @@ async fn whole_runs(
 ) -> Result<Vec<WholeRun>, Fault> {
     let runs = overviews(connection, filter).await?;
     let ids: Vec<Uuid> = runs.iter().map(|overview| overview.run.id).collect();
-    let mut tests = tests_of(connection, &ids).await?;
-    let mut plans = plans(connection, &ids).await?;
-    Ok(runs
-        .into_iter()
-        .map(|RunOverview { run, .. }| WholeRun {
-            tests: tests.remove(&run.id).unwrap_or_default(),
-            plan: plans.remove(&run.id).flatten(),
-            run,
-        })
-        .collect())
-}
-
-/// The tests of each of these runs, in the order they ran.
-async fn tests_of(
-    connection: &mut SqliteConnection,
-    runs: &[Uuid],
-) -> Result<HashMap<Uuid, Vec<Test>>, Fault> {
-    let ids = sqlx::query_scalar::<_, String>(
+    let tests_of_them = sqlx::query_scalar::<_, String>(
         "SELECT id FROM test WHERE run IN (SELECT value FROM json_each(?))",
     )
-    .bind(list(runs))
+    .bind(list(&ids))
     .fetch_all(&mut *connection)
     .await?;
-    let mut by_run = HashMap::<_, Vec<_>>::new();
-    for (test, _) in tests(connection, &uuids(&ids)?).await? {
-        by_run.entry(test.record.run).or_default().push(test);
-    }
-    Ok(by_run)
+    let found = tests(connection, &uuids(&tests_of_them)?).await?;
+    with_runs(connection, found, ids).await
 }
 
-async fn plans(
+/// Puts tests into their runs: `ids` in that order, whether they have tests or not.
+async fn with_runs(
     connection: &mut SqliteConnection,
-    runs: &[Uuid],
-) -> Result<HashMap<Uuid, Option<Plan>>, Fault> {
+    found: Tests,
+    ids: Vec<Uuid>,
+) -> Result<Vec<WholeRun>, Fault> {
     let sql = format!(
         "{} WHERE run.id IN (SELECT value FROM json_each(?))",
         read::RUN
     );
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
-        .bind(list(runs))
+        .bind(list(&ids))
         .fetch_all(connection)
         .await?;
-    rows.iter()
-        .map(|row| Ok((Cells(row).id("id")?, read::plan(row)?)))
-        .collect()
+    let mut runs = HashMap::<Uuid, WholeRun>::new();
+    for row in &rows {
+        let whole = without_tests(row)?;
+        runs.insert(whole.run.id, whole);
+    }
+    for test in found.tests {
+        if let Some(whole) = runs.get_mut(&test.record.run) {
+            whole.tests.push(test);
+        }
+    }
+    for (run, part) in found.unreadable {
+        if let Some(whole) = runs.get_mut(&run) {
+            whole.unreadable.push(part);
+        }
+    }
+    Ok(ids.iter().filter_map(|id| runs.remove(id)).collect())
 }
 
 async fn latest(
     connection: &mut SqliteConnection,
+    kind: &str,
     filter: &LatestFilter,
 ) -> Result<Vec<WholeRun>, Fault> {
     let ids = sqlx::query_scalar::<_, String>(
         "SELECT id FROM (
              SELECT test.id, dense_rank() OVER (
-                        PARTITION BY test.model, test.n_prompt, test.n_gen, test.n_depth
-                        ORDER BY run.started_at DESC, run.id DESC) AS age
+                        PARTITION BY test.model, test.kind_detail, test.n_prompt, test.n_gen,
+                                     test.n_depth
+                        ORDER BY coalesce(run.started_at, run.imported_at) DESC, run.id DESC) AS age
              FROM test JOIN run ON run.id = test.run
-             WHERE test.status = 'done' AND run.deleted_at IS NULL
+             WHERE test.status = 'done' AND test.kind = ?3 AND run.deleted_at IS NULL
+               AND (test.suspect IS NULL OR test.allowed_at IS NOT NULL)
                AND (?1 IS NULL OR run.machine = ?1)
                AND (?2 IS NULL OR test.model IN (SELECT value FROM json_each(?2))))
          WHERE age = 1",
     )
     .bind(filter.machine.as_deref())
     .bind(filter.models.as_deref().map(list))
+    .bind(kind)
     .fetch_all(&mut *connection)
     .await?;
-    let mut runs: Vec<WholeRun> = Vec::new();
-    for (test, _) in tests(connection, &uuids(&ids)?).await? {
-        let id = test.record.run;
-        if runs.last().is_none_or(|last| last.run.id != id) {
-            let row = run_row(connection, id).await?;
-            let row = row.ok_or_else(|| Fault::NoRun(id.to_string()))?;
-            runs.push(WholeRun {
-                run: read::run(&row)?,
-                plan: read::plan(&row)?,
-                tests: Vec::new(),
-            });
-        }
-        runs.last_mut()
-            .expect("BUG: a run was pushed for this test")
-            .tests
-            .push(test);
-    }
+    let found = tests(connection, &uuids(&ids)?).await?;
+    let mut ids: Vec<Uuid> = found.tests.iter().map(|test| test.record.run).collect();
+    ids.extend(found.unreadable.iter().map(|(run, _)| *run));
+    ids.sort();
+    ids.dedup();
+    let mut runs = with_runs(connection, found, ids).await?;
     runs.sort_by_key(|run| std::cmp::Reverse((run.run.started_at, run.run.id)));
     Ok(runs)
 }
 
 async fn finished(
     connection: &mut SqliteConnection,
+    kind: &str,
     filter: &LatestFilter,
 ) -> Result<Vec<Test>, Fault> {
     let ids = sqlx::query_scalar::<_, String>(
         "SELECT test.id FROM test JOIN run ON run.id = test.run
-         WHERE test.status = 'done' AND run.deleted_at IS NULL
+         WHERE test.status = 'done' AND test.kind = ?3 AND run.deleted_at IS NULL
+           AND (test.suspect IS NULL OR test.allowed_at IS NOT NULL)
            AND (?1 IS NULL OR run.machine = ?1)
            AND (?2 IS NULL OR test.model IN (SELECT value FROM json_each(?2)))",
     )
     .bind(filter.machine.as_deref())
     .bind(filter.models.as_deref().map(list))
+    .bind(kind)
     .fetch_all(&mut *connection)
     .await?;
-    let tests = tests(connection, &uuids(&ids)?).await?;
-    let mut tests: Vec<Test> = tests.into_iter().map(|(test, _)| test).collect();
+    let mut tests = tests(connection, &uuids(&ids)?).await?.tests;
     tests.sort_by_key(|test| std::cmp::Reverse((test.record.started_at, test.record.id)));
     Ok(tests)
 }

@@ -11,6 +11,7 @@ use twospeed_measure::{Kind, Plan, RunRecord, SampleRecord, TestEnd, TestRecord,
 use crate::columns::Cells;
 use crate::error::Fault;
 use crate::run::{Origin, Run};
+use crate::test::{Reported, Suspect, Test, Told};
 
 /// Fields of an import that this version does not know, kept for the next export.
 pub(crate) type Extra = serde_json::Map<String, serde_json::Value>;
@@ -19,12 +20,13 @@ pub(crate) type Extra = serde_json::Map<String, serde_json::Value>;
 pub(crate) const RUN: &str = "SELECT run.*, machine.cpu, machine.physical_cores, \
      machine.logical_cores FROM run JOIN machine ON machine.id = run.machine";
 
-/// Every column a test needs; names that two tables share are told apart.
+/// Every column a test needs, and when its run was imported; names that two tables share are told apart.
 pub(crate) const TEST: &str = "SELECT test.*, model.name, model.architecture, \
      model.quantization, model.file_bytes, model.parameters, model.active_parameters, \
      model.weight_bytes_per_token, model.ability, model.synthetic, \
      engine.build_number, engine.build_commit, engine.crate_version, engine.variant, \
-     engine.backends \
+     engine.backends, \
+     (SELECT run.imported_at FROM run WHERE run.id = test.run) AS imported_at \
      FROM test JOIN model ON model.fingerprint = test.model \
      LEFT JOIN engine ON engine.id = test.engine";
 
@@ -32,23 +34,45 @@ pub(crate) fn run(row: &SqliteRow) -> Result<Run, Fault> {
     let cells = Cells(row);
     Ok(Run {
         id: cells.id("id")?,
-        origin: match cells.get::<&str>("origin")? {
-            "measured" => Origin::Measured,
-            _ => Origin::Imported,
-        },
+        origin: origin(cells.get("origin")?),
         imported_at: cells.maybe_time("imported_at")?,
-        started_at: cells.time("started_at")?,
+        started_at: match cells.maybe_time("started_at")? {
+            Some(started_at) => started_at,
+            None => cells.time("imported_at")?,
+        },
         ended_at: cells.maybe_time("ended_at")?,
         status: cells.word("status")?,
         machine: machine(cells)?,
-        app_version: cells.get("app_version")?,
+        app_version: cells.maybe("app_version")?.unwrap_or_default(),
         preset: cells.get("preset")?,
         note: cells.maybe("note")?,
         deleted_at: cells.maybe_time("deleted_at")?,
     })
 }
 
-/// A run as its process announced it.
+/// The word that stands for an origin in the file.
+pub(crate) fn origin_word(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Measured => "measured",
+        Origin::Imported => "imported",
+        Origin::LlamaBench => "llama-bench",
+        Origin::LlamaBatchedBench => "llama-batched-bench",
+    }
+}
+
+fn origin(word: &str) -> Origin {
+    [
+        Origin::Measured,
+        Origin::LlamaBench,
+        Origin::LlamaBatchedBench,
+    ]
+    .into_iter()
+    .find(|origin| origin_word(*origin) == word)
+    .unwrap_or(Origin::Imported)
+}
+
+/// A run as its process announced it, without its plan: what only lists runs must not stumble over
+/// the plan of a newer app.
 pub(crate) fn run_record(row: &SqliteRow) -> Result<RunRecord, Fault> {
     let cells = Cells(row);
     Ok(RunRecord {
@@ -59,7 +83,7 @@ pub(crate) fn run_record(row: &SqliteRow) -> Result<RunRecord, Fault> {
         preset: cells.get("preset")?,
         owner_pid: cells.get("owner_pid")?,
         owner_started: cells.maybe_count("owner_started")?,
-        plan: plan(row)?,
+        plan: None,
     })
 }
 
@@ -72,7 +96,7 @@ fn machine(cells: Cells<'_>) -> Result<Machine, Fault> {
         logical_cores: cells.maybe("logical_cores")?,
         last_level_cache_bytes: cells.maybe_count("last_level_cache_bytes")?,
         memory_bytes: cells.maybe_count("memory_bytes")?,
-        os: cells.get("os")?,
+        os: cells.maybe("os")?.unwrap_or_default(),
     })
 }
 
@@ -84,48 +108,141 @@ pub(crate) fn extra(row: &SqliteRow) -> Result<Extra, Fault> {
     Ok(Cells(row).json("extra")?.unwrap_or_default())
 }
 
-pub(crate) fn test(row: &SqliteRow) -> Result<TestRecord, Fault> {
+/// Cells of which some may be unknown: those get a value that says nothing, and are named.
+struct Known<'r> {
+    cells: Cells<'r>,
+    unknown: Vec<String>,
+}
+
+impl<'r> Known<'r> {
+    fn get<T>(&mut self, name: &str, filler: T) -> Result<T, Fault>
+    where
+        T: sqlx::Decode<'r, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite>,
+    {
+        let value = self.cells.maybe(name)?;
+        Ok(self.or_filler(name, value, filler))
+    }
+
+    fn count(&mut self, name: &str, filler: u64) -> Result<u64, Fault> {
+        let value = self.cells.maybe_count(name)?;
+        Ok(self.or_filler(name, value, filler))
+    }
+
+    fn or_filler<T>(&mut self, name: &str, value: Option<T>, filler: T) -> T {
+        value.unwrap_or_else(|| {
+            self.unknown.push(name.to_owned());
+            filler
+        })
+    }
+}
+
+/// A test without its samples.
+pub(crate) fn test(row: &SqliteRow) -> Result<Test, Fault> {
     let cells = Cells(row);
-    Ok(TestRecord {
+    let mut known = Known {
+        cells,
+        unknown: Vec::new(),
+    };
+    let record = TestRecord {
         id: cells.id("id")?,
         run: cells.id("run")?,
         position: cells.get("position")?,
-        model: model(cells)?,
+        model: model(&mut known)?,
         spec: TestSpec {
             n_prompt: cells.get("n_prompt")?,
             n_gen: cells.get("n_gen")?,
             n_depth: cells.get("n_depth")?,
         },
-        kind: kind(cells)?,
-        settings: settings(cells)?,
-        repetitions: cells.get("repetitions")?,
-        warmup: cells.get("warmup")?,
-        started_at: cells.time("started_at")?,
+        kind: kind(&mut known)?,
+        settings: settings(&mut known)?,
+        repetitions: known.get("repetitions", 1)?,
+        warmup: known.get("warmup", true)?,
+        started_at: match cells.maybe_time("started_at")? {
+            Some(started_at) => started_at,
+            None => {
+                let imported_at = cells.time("imported_at")?;
+                known.or_filler("started_at", None, imported_at)
+            }
+        },
+    };
+    Ok(Test {
+        end: test_end(&mut known, &record)?,
+        record,
+        samples: Vec::new(),
+        unknown: known.unknown,
+        reported: reported(cells)?,
+        told: told(cells)?,
+        suspect: suspect(cells)?,
+        extra: extra(row)?,
     })
 }
 
 /// A kind of a newer app is not taken for one that is known.
-fn kind(cells: Cells<'_>) -> Result<Kind, Fault> {
-    if let Some(kind) = cells.json("kind_detail")? {
-        return Ok(kind);
+fn kind(known: &mut Known<'_>) -> Result<Kind, Fault> {
+    let key: &str = known.cells.get("kind")?;
+    let Some(mut detail) = known.cells.json::<serde_json::Value>("kind_detail")? else {
+        return match key {
+            "speed" => Ok(Kind::Speed),
+            other => Err(Fault::Unreadable(format!(
+                "kind, {other} comes without its details"
+            ))),
+        };
+    };
+    if detail
+        .get("split_kv")
+        .is_some_and(serde_json::Value::is_null)
+    {
+        detail["split_kv"] = known.or_filler("split_kv", None, false).into();
     }
-    match cells.get::<&str>("kind")? {
-        "speed" => Ok(Kind::Speed),
-        other => Err(Fault::Unreadable(format!(
-            "kind, {other} comes without its details"
-        ))),
-    }
+    serde_json::from_value(detail)
+        .map_err(|error| Fault::Unreadable(format!("kind, {key} is not known here ({error})")))
 }
 
-fn model(cells: Cells<'_>) -> Result<MeasuredModel, Fault> {
+fn reported(cells: Cells<'_>) -> Result<Option<Reported>, Fault> {
+    let reported = Reported {
+        avg_ns: cells.maybe("reported_avg_ns")?,
+        stddev_ns: cells.maybe("reported_stddev_ns")?,
+        avg_ts: cells.maybe("reported_avg_ts")?,
+        stddev_ts: cells.maybe("reported_stddev_ts")?,
+    };
+    Ok(Some(reported).filter(|reported| *reported != Reported::default()))
+}
+
+/// What another tool told. What a worker said of itself stands in the test's end.
+fn told(cells: Cells<'_>) -> Result<Option<Told>, Fault> {
+    if cells.maybe::<i64>("worker_protocol")?.is_some() || cells.maybe::<i64>("load_ns")?.is_some()
+    {
+        return Ok(None);
+    }
+    let told = Told {
+        build_commit: cells.maybe("build_commit")?,
+        build_number: cells.maybe("build_number")?,
+        cpu_info: cells.maybe("cpu_info")?,
+        gpu_info: cells.maybe("gpu_info")?,
+        backends: cells.maybe("backends")?,
+        model_type: cells.maybe("model_type")?,
+        model_size: cells.maybe_count("model_size")?,
+        model_n_params: cells.maybe_count("model_n_params")?,
+    };
+    Ok(Some(told).filter(|told| *told != Told::default()))
+}
+
+fn suspect(cells: Cells<'_>) -> Result<Option<Suspect>, Fault> {
+    let reason: Option<String> = cells.maybe("suspect")?;
+    let allowed_at = cells.maybe_time("allowed_at")?;
+    Ok(reason.map(|reason| Suspect { reason, allowed_at }))
+}
+
+fn model(known: &mut Known<'_>) -> Result<MeasuredModel, Fault> {
+    let cells = known.cells;
     Ok(MeasuredModel {
         fingerprint: cells.get("model")?,
-        path: path(cells)?,
+        path: path(known)?,
         name: cells.get("name")?,
         architecture: cells.maybe("architecture")?,
         quantization: cells.maybe("quantization")?,
-        file_bytes: cells.count("file_bytes")?,
-        parameters: cells.count("parameters")?,
+        file_bytes: known.count("file_bytes", 0)?,
+        parameters: known.count("parameters", 0)?,
         active_parameters: cells.maybe_count("active_parameters")?,
         weight_bytes_per_token: cells.maybe_count("weight_bytes_per_token")?,
         ability: cells.maybe_word("ability")?,
@@ -133,9 +250,11 @@ fn model(cells: Cells<'_>) -> Result<MeasuredModel, Fault> {
     })
 }
 
-fn path(cells: Cells<'_>) -> Result<ModelPath, Fault> {
+fn path(known: &mut Known<'_>) -> Result<ModelPath, Fault> {
+    let cells = known.cells;
     if !cells.is_blob("model_path")? {
-        return Ok(ModelPath(cells.get::<String>("model_path")?.into()));
+        let text = known.get("model_path", String::new())?;
+        return Ok(ModelPath(text.into()));
     }
     // The engine crate knows how bytes become a path on this system.
     let bytes: Vec<u8> = cells.get("model_path")?;
@@ -143,53 +262,55 @@ fn path(cells: Cells<'_>) -> Result<ModelPath, Fault> {
         .map_err(|error| Fault::Unreadable(format!("model_path, {error}")))
 }
 
-fn settings(cells: Cells<'_>) -> Result<Settings, Fault> {
+fn settings(known: &mut Known<'_>) -> Result<Settings, Fault> {
+    let usual = Settings::default();
     Ok(Settings {
-        n_batch: cells.get("n_batch")?,
-        n_ubatch: cells.get("n_ubatch")?,
-        n_threads: cells.get("n_threads")?,
-        cpu_mask: cells.get("cpu_mask")?,
-        cpu_strict: cells.get("cpu_strict")?,
-        poll: cells.get("poll")?,
-        type_k: cells.get("type_k")?,
-        type_v: cells.get("type_v")?,
-        n_gpu_layers: cells.get("n_gpu_layers")?,
-        n_cpu_moe: cells.get("n_cpu_moe")?,
-        split_mode: cells.get("split_mode")?,
-        main_gpu: cells.get("main_gpu")?,
-        no_kv_offload: cells.get("no_kv_offload")?,
-        flash_attn: match cells.get::<i32>("flash_attn")? {
+        n_batch: known.get("n_batch", usual.n_batch)?,
+        n_ubatch: known.get("n_ubatch", usual.n_ubatch)?,
+        n_threads: known.get("n_threads", usual.n_threads)?,
+        cpu_mask: known.get("cpu_mask", usual.cpu_mask)?,
+        cpu_strict: known.get("cpu_strict", usual.cpu_strict)?,
+        poll: known.get("poll", usual.poll)?,
+        type_k: known.get("type_k", usual.type_k)?,
+        type_v: known.get("type_v", usual.type_v)?,
+        n_gpu_layers: known.get("n_gpu_layers", usual.n_gpu_layers)?,
+        n_cpu_moe: known.get("n_cpu_moe", usual.n_cpu_moe)?,
+        split_mode: known.get("split_mode", usual.split_mode)?,
+        main_gpu: known.get("main_gpu", usual.main_gpu)?,
+        no_kv_offload: known.get("no_kv_offload", usual.no_kv_offload)?,
+        flash_attn: match known.get("flash_attn", usual.flash_attn.number())? {
             0 => FlashAttention::Off,
             1 => FlashAttention::On,
             _ => FlashAttention::Auto,
         },
-        devices: cells.get("devices")?,
-        tensor_split: cells.get("tensor_split")?,
-        tensor_buft_overrides: cells.get("tensor_buft_overrides")?,
-        load_mode: cells.get("load_mode")?,
-        lazy_mode: cells.get("lazy_mode")?,
-        embeddings: cells.get("embeddings")?,
-        no_op_offload: cells.get("no_op_offload")?,
-        no_host: cells.get("no_host")?,
-        repack: cells.get("repack")?,
-        fit_target: cells.count("fit_target")?,
-        fit_min_ctx: cells.get("fit_min_ctx")?,
-        n_outputs: cells.get("n_outputs")?,
-        prio: cells.get("prio")?,
-        numa: cells.get("numa")?,
+        devices: known.get("devices", usual.devices)?,
+        tensor_split: known.get("tensor_split", usual.tensor_split)?,
+        tensor_buft_overrides: known.get("tensor_buft_overrides", usual.tensor_buft_overrides)?,
+        load_mode: known.get("load_mode", usual.load_mode)?,
+        lazy_mode: known.get("lazy_mode", usual.lazy_mode)?,
+        embeddings: known.get("embeddings", usual.embeddings)?,
+        no_op_offload: known.get("no_op_offload", usual.no_op_offload)?,
+        no_host: known.get("no_host", usual.no_host)?,
+        repack: known.get("repack", usual.repack)?,
+        fit_target: known.count("fit_target", usual.fit_target)?,
+        fit_min_ctx: known.get("fit_min_ctx", usual.fit_min_ctx)?,
+        n_outputs: known.get("n_outputs", usual.n_outputs)?,
+        prio: known.get("prio", usual.prio)?,
+        numa: known.get("numa", usual.numa)?,
     })
 }
 
-/// How the test in `row` ended; `None` while it runs.
-pub(crate) fn test_end(row: &SqliteRow) -> Result<Option<TestEnd>, Fault> {
-    let cells = Cells(row);
+/// How the test ended; `None` while it runs.
+fn test_end(known: &mut Known<'_>, record: &TestRecord) -> Result<Option<TestEnd>, Fault> {
+    let cells = known.cells;
     let Some(status) = status(cells)? else {
         return Ok(None);
     };
     Ok(Some(TestEnd {
-        test: cells.id("id")?,
+        test: record.id,
         status,
-        ended_at: cells.time("ended_at")?,
+        // Other tools say at most when a test began.
+        ended_at: known.or_filler("ended_at", cells.maybe_time("ended_at")?, record.started_at),
         worker: worker(cells)?,
         loaded: loaded(cells)?,
         placement: placement(cells)?,
@@ -202,7 +323,7 @@ pub(crate) fn test_end(row: &SqliteRow) -> Result<Option<TestEnd>, Fault> {
     }))
 }
 
-fn status(cells: Cells<'_>) -> Result<Option<TestStatus>, Fault> {
+pub(crate) fn status(cells: Cells<'_>) -> Result<Option<TestStatus>, Fault> {
     Ok(Some(match cells.get::<&str>("status")? {
         "running" => return Ok(None),
         "done" => TestStatus::Done,

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use crate::History;
 use crate::columns::{Columns, Existing};
 use crate::error::Fault;
+use crate::test::Test;
 use crate::write::{self, Facts};
 
 #[async_trait]
@@ -28,7 +29,8 @@ impl Recorder for History {
 
     async fn test_started(&self, test: &TestRecord) -> Result<(), RecorderError> {
         let mut writing = self.writing().await?;
-        let written = write::test(&mut writing, test, Facts::Fresh, None, Existing::Refuse).await;
+        let test = Test::new(test.clone(), None, Vec::new());
+        let written = write::test(&mut writing, &test, Facts::Fresh, Existing::Refuse).await;
         self.finish(writing, written).await?;
         Ok(())
     }
@@ -42,7 +44,7 @@ impl Recorder for History {
 
     async fn test_ended(&self, end: &TestEnd) -> Result<(), RecorderError> {
         let mut writing = self.writing().await?;
-        let written = write::test_end(&mut writing, end).await;
+        let written = write::test_end(&mut writing, end, &[]).await;
         Ok(self.finish(writing, written).await?)
     }
 

@@ -10,12 +10,24 @@ use crate::error::HistoryError;
 use crate::export::FORMAT;
 use crate::import::Rejected;
 
+/// What the name of the format begins with, in every version.
+const NAME: &[u8] = b"\"twospeed.results/";
+
 /// The runs of a file, not yet looked at.
 #[derive(Debug)]
 pub(crate) struct ResultsFile {
     pub(crate) runs: Vec<Value>,
     /// Why the file ends where it ends, when that is before its end.
     pub(crate) cut_short: Option<Rejected>,
+}
+
+/// Whether the file says that it is one of ours, of whatever version.
+pub(crate) fn is_one(file: &[u8]) -> bool {
+    let file = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file);
+    let file = file.trim_ascii_start();
+    // It stands among the first of what Twospeed writes.
+    let start = &file[..file.len().min(1000)];
+    file.starts_with(b"{") && start.windows(NAME.len()).any(|window| window == NAME)
 }
 
 /// Reads a whole file, or the runs before the place where it breaks off.

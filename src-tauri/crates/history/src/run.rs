@@ -1,10 +1,12 @@
-//! What the history gives back: runs, whole or as a line of a list.
+//! What the history gives back: runs, whole or as a line of a list. Tests are in `test.rs`.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use twospeed_measure::machine::Machine;
-use twospeed_measure::{Plan, SampleRecord, TestEnd, TestRecord};
+use twospeed_measure::{Plan, RunRecord, TestStatus};
 use uuid::Uuid;
+
+use crate::test::Test;
 
 /// A run without its tests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,7 +17,7 @@ pub struct Run {
     pub origin: Origin,
     /// When it was imported; `None` when it was measured here.
     pub imported_at: Option<Timestamp>,
-    /// When it started.
+    /// When it started; where another tool did not say, when it was imported.
     pub started_at: Timestamp,
     /// When it ended; of an interrupted run its last sign of life, `None` where it gave none.
     pub ended_at: Option<Timestamp>,
@@ -23,7 +25,7 @@ pub struct Run {
     pub status: RunStatus,
     /// The machine it ran on.
     pub machine: Machine,
-    /// Version of Twospeed that measured it.
+    /// Version of Twospeed that measured it; of another tool its build, empty where it is not told.
     pub app_version: String,
     /// What the person asked for.
     pub preset: String,
@@ -41,6 +43,10 @@ pub enum Origin {
     Measured,
     /// Imported from the export of another history.
     Imported,
+    /// Imported from the output of llama-bench.
+    LlamaBench,
+    /// Imported from the output of llama-batched-bench.
+    LlamaBatchedBench,
 }
 
 /// Whether and how a run ended.
@@ -57,17 +63,6 @@ pub enum RunStatus {
     Interrupted,
 }
 
-/// A test with everything known of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Test {
-    /// What was measured, and how.
-    pub record: TestRecord,
-    /// How it ended; `None` while it runs.
-    pub end: Option<TestEnd>,
-    /// Its samples in the order they were made.
-    pub samples: Vec<SampleRecord>,
-}
-
 /// A run with its tests, in the order they ran.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WholeRun {
@@ -77,6 +72,40 @@ pub struct WholeRun {
     pub plan: Option<Plan>,
     /// The tests; all of them, or those a query asked for.
     pub tests: Vec<Test>,
+    /// What of it this version cannot read, for example a test of a kind that a newer one measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// A part of a run that is stored in a form this version does not know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unreadable {
+    /// Place of the test in the plan; `None` for the plan itself.
+    pub position: Option<u32>,
+    /// What cannot be read, and why.
+    pub reason: String,
+}
+
+/// A run that ended before its plan did, with what a resumption needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resumable {
+    /// The run, with its plan.
+    pub record: RunRecord,
+    /// How it ended.
+    pub status: RunStatus,
+    /// Its tests in the order they were tried; a place of the plan may come more than once.
+    pub tests: Vec<TriedTest>,
+}
+
+/// A test that was tried before a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TriedTest {
+    /// The test.
+    pub id: Uuid,
+    /// Its place in the plan.
+    pub position: u32,
+    /// How it ended; `None` while it runs.
+    pub status: Option<TestStatus>,
 }
 
 /// A run as a line of a list.

@@ -7,10 +7,11 @@ use twospeed_engine::protocol::{EngineBuild, Hello, Loaded, Placement, Sample};
 use twospeed_engine::settings::ModelPath;
 use twospeed_measure::machine::Machine;
 use twospeed_measure::model::MeasuredModel;
-use twospeed_measure::{RunRecord, SampleRecord, TestEnd, TestRecord, TestStatus};
+use twospeed_measure::{Kind, RunRecord, SampleRecord, TestEnd, TestRecord, TestStatus};
 
 use crate::columns::{Columns, Existing};
 use crate::error::Fault;
+use crate::test::{Reported, Suspect, Test, Told};
 
 /// The machine's identity; what an upgrade changes of it goes into the run.
 pub(crate) async fn machine(
@@ -30,7 +31,7 @@ pub(crate) async fn machine(
 /// The columns of a run that both a measured and an imported one have.
 pub(crate) fn run_columns(
     run: uuid::Uuid,
-    started_at: Timestamp,
+    started_at: Option<Timestamp>,
     machine: &Machine,
     app_version: &str,
     preset: &str,
@@ -50,11 +51,16 @@ pub(crate) fn run_columns(
         .time("started_at", started_at)
         .set("machine", id.as_str())
         .set("machine_name", name.as_deref())
-        .set("os", os.as_str())
+        .set("os", known(os))
         .count("memory_bytes", *memory_bytes)
         .count("last_level_cache_bytes", *last_level_cache_bytes)
-        .set("app_version", app_version)
+        .set("app_version", known(app_version))
         .set("preset", preset)
+}
+
+/// A text that is empty where it is not known.
+fn known(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
 }
 
 /// A run that begins here.
@@ -70,7 +76,7 @@ pub(crate) async fn run(connection: &mut SqliteConnection, run: &RunRecord) -> R
         owner_started,
         plan,
     } = run;
-    run_columns(*id, *started_at, machine, app_version, preset)
+    run_columns(*id, Some(*started_at), machine, app_version, preset)
         .set("origin", "measured")
         .set("status", "running")
         .set("owner_pid", *owner_pid)
@@ -111,6 +117,7 @@ pub(crate) enum Facts {
 async fn model(
     connection: &mut SqliteConnection,
     model: &MeasuredModel,
+    unknown: &[String],
     facts: Facts,
 ) -> Result<(), Fault> {
     let MeasuredModel {
@@ -127,6 +134,7 @@ async fn model(
         synthetic,
     } = model;
     Columns::default()
+        .not_knowing(unknown)
         .set("fingerprint", fingerprint.as_str())
         .set("name", name.as_str())
         .set("architecture", architecture.as_deref())
@@ -149,17 +157,15 @@ async fn model(
     Ok(())
 }
 
-/// A test that begins. `extra` holds what an import says beyond what is known here.
+/// A test that begins; of its samples and its end nothing is written yet.
 ///
 /// `false` when a test with this id is there already (for imports; `existing` says what then).
 pub(crate) async fn test(
     connection: &mut SqliteConnection,
-    test: &TestRecord,
+    test: &Test,
     facts: Facts,
-    extra: Option<&serde_json::Map<String, serde_json::Value>>,
     existing: Existing,
 ) -> Result<bool, Fault> {
-    model(connection, &test.model, facts).await?;
     let TestRecord {
         id,
         run,
@@ -171,8 +177,10 @@ pub(crate) async fn test(
         repetitions,
         warmup,
         started_at,
-    } = test;
+    } = &test.record;
+    self::model(connection, model, &test.unknown, facts).await?;
     let columns = Columns::default()
+        .not_knowing(&test.unknown)
         .id("id", *id)
         .id("run", *run)
         .set("position", *position)
@@ -184,12 +192,74 @@ pub(crate) async fn test(
         .set("n_gen", spec.n_gen)
         .set("n_depth", spec.n_depth)
         .set("kind", kind.key())
-        .json("kind_detail", Some(kind).filter(|kind| !kind.is_speed()))
+        .json("kind_detail", kind_detail(kind, &test.unknown)?.as_ref())
         .set("status", "running")
-        .json("extra", extra.filter(|extra| !extra.is_empty()));
-    settings_columns(path_column(columns, &model.path), settings)
-        .insert(connection, "test", existing)
-        .await
+        .json("extra", Some(&test.extra).filter(|extra| !extra.is_empty()));
+    let columns = settings_columns(path_column(columns, &model.path), settings);
+    let columns = suspect_columns(columns, test.suspect.as_ref());
+    let columns = test.reported.iter().fold(columns, reported_columns);
+    let columns = match &test.told {
+        Some(told) => told_columns(columns, told, told_engine(connection, told).await?),
+        None => columns,
+    };
+    columns.insert(connection, "test", existing).await
+}
+
+/// A kind that is more than a speed, with null where another tool does not tell.
+fn kind_detail(kind: &Kind, unknown: &[String]) -> Result<Option<serde_json::Value>, Fault> {
+    if kind.is_speed() {
+        return Ok(None);
+    }
+    let mut detail = serde_json::to_value(kind)
+        .map_err(|error| Fault::Impossible(format!("kind cannot be written, {error}")))?;
+    if let serde_json::Value::Object(fields) = &mut detail {
+        for (name, value) in fields {
+            if unknown.contains(name) {
+                *value = serde_json::Value::Null;
+            }
+        }
+    }
+    Ok(Some(detail))
+}
+
+fn suspect_columns(columns: Columns, suspect: Option<&Suspect>) -> Columns {
+    columns
+        .set("suspect", suspect.map(|suspect| suspect.reason.as_str()))
+        .time("allowed_at", suspect.and_then(|suspect| suspect.allowed_at))
+}
+
+fn reported_columns(columns: Columns, reported: &Reported) -> Columns {
+    let Reported {
+        avg_ns,
+        stddev_ns,
+        avg_ts,
+        stddev_ts,
+    } = reported;
+    columns
+        .set("reported_avg_ns", *avg_ns)
+        .set("reported_stddev_ns", *stddev_ns)
+        .set("reported_avg_ts", *avg_ts)
+        .set("reported_stddev_ts", *stddev_ts)
+}
+
+fn told_columns(columns: Columns, told: &Told, engine: Option<i64>) -> Columns {
+    let Told {
+        build_commit: _,
+        build_number: _,
+        cpu_info,
+        gpu_info,
+        backends: _,
+        model_type,
+        model_size,
+        model_n_params,
+    } = told;
+    columns
+        .set("engine", engine)
+        .set("cpu_info", cpu_info.as_deref())
+        .set("gpu_info", gpu_info.as_deref())
+        .set("model_type", model_type.as_deref())
+        .count("model_size", *model_size)
+        .count("model_n_params", *model_n_params)
 }
 
 fn path_column(columns: Columns, ModelPath(path): &ModelPath) -> Columns {
@@ -300,6 +370,7 @@ pub(crate) async fn sample(
 pub(crate) async fn test_end(
     connection: &mut SqliteConnection,
     end: &TestEnd,
+    unknown: &[String],
 ) -> Result<(), Fault> {
     let TestEnd {
         test,
@@ -315,7 +386,7 @@ pub(crate) async fn test_end(
         peak_rss_bytes,
         warnings,
     } = end;
-    let columns = status_columns(Columns::default(), status)
+    let columns = status_columns(Columns::default().not_knowing(unknown), status)
         .time("ended_at", *ended_at)
         .count("anchor_before_ns", *anchor_before_ns)
         .count("anchor_after_ns", *anchor_after_ns)
@@ -356,31 +427,68 @@ fn status_columns(columns: Columns, status: &TestStatus) -> Columns {
         .json("log", log)
 }
 
-/// The engine's row, made when this build, variant and set of backends is new.
+/// The row of a worker's engine.
 async fn engine(connection: &mut SqliteConnection, hello: &Hello) -> Result<i64, Fault> {
     let EngineBuild {
         build_number,
         build_commit,
         crate_version,
     } = &hello.engine;
+    engine_row(
+        connection,
+        Some(*build_number),
+        Some(build_commit),
+        Some(crate_version),
+        Some(&hello.variant.name),
+        Some(&hello.backends),
+    )
+    .await
+}
+
+/// The row of another tool's engine; `None` where nothing is told of it.
+async fn told_engine(connection: &mut SqliteConnection, told: &Told) -> Result<Option<i64>, Fault> {
+    let (number, commit, backends) = (
+        told.build_number,
+        told.build_commit.as_deref(),
+        told.backends.as_deref(),
+    );
+    if number.is_none() && commit.is_none() && backends.is_none() {
+        return Ok(None);
+    }
+    engine_row(connection, number, commit, None, None, backends)
+        .await
+        .map(Some)
+}
+
+/// The engine's row, made when this build, variant and set of backends is new.
+async fn engine_row(
+    connection: &mut SqliteConnection,
+    build_number: Option<u32>,
+    build_commit: Option<&str>,
+    crate_version: Option<&str>,
+    variant: Option<&str>,
+    backends: Option<&str>,
+) -> Result<i64, Fault> {
     Columns::default()
-        .set("build_number", *build_number)
-        .set("build_commit", build_commit.as_str())
-        .set("crate_version", crate_version.as_str())
-        .set("variant", hello.variant.name.as_str())
-        .set("backends", hello.backends.as_str())
+        .set("build_number", build_number)
+        .set("build_commit", build_commit)
+        .set("crate_version", crate_version)
+        .set("variant", variant)
+        .set("backends", backends)
         .insert(connection, "engine", Existing::Keep)
         .await?;
+    // What is unknown of both is equal, as in the table's index.
     let id = sqlx::query_scalar(
         "SELECT id FROM engine
-         WHERE build_number = ? AND build_commit = ? AND crate_version = ?
-           AND variant = ? AND backends = ?",
+         WHERE ifnull(build_number, -1) = ifnull(?, -1) AND ifnull(build_commit, '') = ifnull(?, '')
+           AND ifnull(crate_version, '') = ifnull(?, '') AND ifnull(variant, '') = ifnull(?, '')
+           AND ifnull(backends, '') = ifnull(?, '')",
     )
-    .bind(*build_number)
-    .bind(build_commit.as_str())
-    .bind(crate_version.as_str())
-    .bind(hello.variant.name.as_str())
-    .bind(hello.backends.as_str())
+    .bind(build_number)
+    .bind(build_commit)
+    .bind(crate_version)
+    .bind(variant)
+    .bind(backends)
     .fetch_one(connection)
     .await?;
     Ok(id)

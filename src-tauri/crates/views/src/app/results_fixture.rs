@@ -62,6 +62,7 @@ pub(super) fn run(began: i64) -> WholeRun {
         },
         plan: None,
         tests: Vec::new(),
+        unreadable: Vec::new(),
     }
 }
 
@@ -127,6 +128,11 @@ pub(super) fn test(
             warnings: Vec::new(),
         }),
         record,
+        unknown: Vec::new(),
+        reported: None,
+        told: None,
+        suspect: None,
+        extra: serde_json::Map::new(),
     }
 }
 

@@ -42,12 +42,17 @@ pub(super) fn run_page(whole: &WholeRun) -> RunPage {
 fn origin(run: &Run) -> String {
     match run.origin {
         Origin::Measured => "Measured here".to_owned(),
-        Origin::Imported => {
+        Origin::Imported | Origin::LlamaBench | Origin::LlamaBatchedBench => {
             let machine = run.machine.name.as_deref().unwrap_or(&run.machine.cpu);
+            let tool = match run.origin {
+                Origin::LlamaBench => " by llama-bench",
+                Origin::LlamaBatchedBench => " by llama-batched-bench",
+                Origin::Measured | Origin::Imported => "",
+            };
             let day = run.imported_at.map(day);
             match day {
-                Some(day) => format!("Imported {day}, measured on {}", shown(machine)),
-                None => format!("Imported, measured on {}", shown(machine)),
+                Some(day) => format!("Imported {day}, measured{tool} on {}", shown(machine)),
+                None => format!("Imported, measured{tool} on {}", shown(machine)),
             }
         }
     }
@@ -84,7 +89,10 @@ fn machine(machine: &Machine) -> Vec<Pair> {
         pair("Logical cores", number(machine.logical_cores)),
         pair("Last-level cache", machine.last_level_cache_bytes.map(size)),
         pair("Memory", machine.memory_bytes.map(size)),
-        pair("System", Some(shown(&machine.os))),
+        pair(
+            "System",
+            Some(shown(&machine.os)).filter(|os| !os.is_empty()),
+        ),
     ]
 }
 
