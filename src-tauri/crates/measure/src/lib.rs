@@ -64,6 +64,7 @@ pub mod settle;
 pub mod stats;
 pub mod stop;
 pub mod threads;
+pub mod tune;
 pub mod variants;
 pub mod warning;
 

@@ -73,7 +73,7 @@ pub fn physical_cores(topology: &Topology) -> Option<u32> {
     Some(count(physical(&all))).filter(|&cores| cores > 0)
 }
 
-fn allowed(topology: &Topology) -> Vec<&LogicalCpu> {
+pub(crate) fn allowed(topology: &Topology) -> Vec<&LogicalCpu> {
     topology
         .cpus
         .iter()
