@@ -36,7 +36,7 @@
 //! let mut host = platform::Host::new();
 //! let outcome = bench.run(&plan, &mut host, &Stop::new(), &mut |_| {}).await.unwrap();
 //! for test in &outcome.tests {
-//!     let samples: Vec<_> = test.samples.iter().map(|kept| kept.sample).collect();
+//!     let samples: Vec<_> = test.samples.iter().map(|kept| kept.sample.clone()).collect();
 //!     let speed = summary(test.test.spec, &samples).unwrap().tokens_per_second;
 //!     println!("{}: {:.2} tok/s", test.test.spec, speed.mean);
 //! }

@@ -147,3 +147,124 @@ fn a_plan_survives_being_stored() {
     let text = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
 }
+
+/// A plan of one test of this kind, with a prompt and an answer.
+fn of_kind(kind: Kind, change: impl FnOnce(&mut PlannedTest)) -> Result<(), PlanError> {
+    let mut plan = plan();
+    plan.tests.truncate(1);
+    plan.tests[0].kind = kind;
+    plan.tests[0].spec = TestSpec {
+        n_prompt: 512,
+        n_gen: 32,
+        n_depth: 0,
+    };
+    change(&mut plan.tests[0]);
+    plan.check()
+}
+
+fn users(users: u32) -> Kind {
+    Kind::Users {
+        users,
+        split_kv: false,
+        shared_prompt: false,
+    }
+}
+
+fn quality(n_ctx: u32) -> Kind {
+    Kind::Quality {
+        n_ctx,
+        text: None,
+        base: None,
+    }
+}
+
+const WARM: Kind = Kind::FirstToken {
+    page_cache: PageCache::Warm,
+};
+
+#[test]
+fn each_kind_is_checked_by_what_it_needs() {
+    let prefix = |changed| Kind::PrefixCache { changed };
+    for kind in [WARM, prefix(1), prefix(511), users(1), users(256)] {
+        assert_eq!(of_kind(kind.clone(), |_| {}), Ok(()), "{kind:?}");
+    }
+    for tokens in [0, 512, 8192] {
+        let read = |test: &mut PlannedTest| test.spec.n_prompt = tokens;
+        assert_eq!(of_kind(quality(512), read), Ok(()), "{tokens}");
+    }
+    let refused = [
+        (
+            of_kind(WARM, |test| test.spec.n_gen = 0),
+            "at least 1 of each",
+        ),
+        (
+            of_kind(WARM, |test| test.spec.n_prompt = 0),
+            "at least 1 of each",
+        ),
+        (of_kind(users(2), |test| test.spec.n_gen = 0), "(-n)"),
+        (
+            of_kind(WARM, |test| test.spec.n_depth = 8),
+            "leave out the depth",
+        ),
+        (of_kind(prefix(0), |_| {}), "change at least 1"),
+        (of_kind(prefix(512), |_| {}), "leave at least 1"),
+        (of_kind(users(0), |_| {}), "0 users cannot"),
+        (of_kind(users(257), |_| {}), "take 1 to 256"),
+        (of_kind(quality(7), |_| {}), "at least 8"),
+        (of_kind(quality(100), |_| {}), "a multiple of 100"),
+        (
+            of_kind(quality(1024), |test| test.spec.n_gen = 0),
+            "512 tokens in chunks of 1024",
+        ),
+    ];
+    for (result, part) in refused {
+        let sentence = result.unwrap_err().to_string();
+        assert!(sentence.contains(part), "{sentence}");
+        assert!(sentence.ends_with('.') && !sentence.contains('\n'));
+    }
+}
+
+#[test]
+fn a_target_must_be_one_that_can_be_reached() {
+    let with = |relative, at_most| after(|p| p.until = Some(Until { relative, at_most }));
+    assert_eq!(with(0.02, 3), Ok(()));
+    for relative in [0.0, -0.01, 1.0, f64::NAN, f64::INFINITY] {
+        assert_eq!(with(relative, 20), Err(PlanError::ImpossibleTarget));
+    }
+    assert_eq!(
+        with(0.02, 2),
+        Err(PlanError::TooFewAtMost {
+            at_most: 2,
+            fewest: 3
+        })
+    );
+    let sustained = after(|p| {
+        p.order = Order::Sustained { seconds: 600 };
+        p.until = Some(Until {
+            relative: 0.02,
+            at_most: 20,
+        });
+    });
+    assert_eq!(sustained, Err(PlanError::TwoEnds));
+    let no_time = after(|p| p.order = Order::Sustained { seconds: 0 });
+    assert_eq!(no_time, Err(PlanError::NoTime));
+}
+
+#[test]
+fn how_often_a_test_is_made_depends_on_what_ends_it() {
+    let mut plan = plan();
+    let test = plan.tests[0].clone();
+    assert_eq!(plan.most(&test), Some(3));
+    plan.until = Some(Until {
+        relative: 0.02,
+        at_most: 20,
+    });
+    assert_eq!((plan.most(&test), plan.fewest()), (Some(20), 3));
+    let judged = PlannedTest {
+        kind: quality(512),
+        ..test.clone()
+    };
+    assert_eq!(plan.most(&judged), Some(1));
+    plan.order = Order::Sustained { seconds: 1 };
+    assert_eq!(plan.most(&test), None);
+}

@@ -1,8 +1,12 @@
 //! Runs over a scripted engine. Time is paused: it moves on by itself when everybody waits.
 
 mod deaths;
+mod kinds;
 mod orders;
+mod resumes;
 mod stops;
+mod turns;
+mod until;
 
 use std::sync::{Arc, Mutex};
 
@@ -58,28 +62,27 @@ impl Scene {
         probe: &mut dyn Probe,
         mut act: impl FnMut(&Progress, &Stop) + Send,
     ) -> RunOutcome {
-        let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join("lease");
-        let LeaseAttempt::Held(lease) =
-            Lease::try_acquire(&place, "test", Timestamp::UNIX_EPOCH).unwrap()
-        else {
-            panic!("nobody has this lease");
+        let lease = lease();
+        let mut heard = std::mem::take(&mut self.heard);
+        let mut progress = |step: Progress| {
+            act(&step, &self.stop);
+            heard.push(step);
         };
-        let bench = Bench {
+        let bench = self.bench(&lease);
+        let outcome = bench.run(plan, probe, &self.stop, &mut progress).await;
+        self.heard = heard;
+        outcome.unwrap()
+    }
+
+    fn bench<'a>(&'a self, lease: &'a Lease) -> Bench<'a> {
+        Bench {
             engine: &self.engine,
             recorder: &self.recorder,
             machine: &self.machine,
             app_version: "0.1.0",
             needs: &*self.needs,
-            lease: &lease,
-        };
-        let heard = &mut self.heard;
-        let stop = &self.stop;
-        let mut progress = |step: Progress| {
-            act(&step, stop);
-            heard.push(step);
-        };
-        bench.run(plan, probe, stop, &mut progress).await.unwrap()
+            lease,
+        }
     }
 
     fn kept(&self) -> Kept {
@@ -88,6 +91,16 @@ impl Scene {
 
     fn count(&self, asked: impl Fn(&Request) -> bool) -> usize {
         self.engine.requests().iter().filter(|r| asked(r)).count()
+    }
+}
+
+/// A lease that is nobody else's.
+fn lease() -> Lease {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("lease");
+    match Lease::try_acquire(&place, "test", Timestamp::UNIX_EPOCH).unwrap() {
+        LeaseAttempt::Held(lease) => lease,
+        LeaseAttempt::Busy(_) => panic!("nobody has this lease"),
     }
 }
 

@@ -376,20 +376,10 @@ async fn try_run_on(
     recorder: &dyn Recorder,
     plan: &Plan,
 ) -> Result<RunOutcome, PlanError> {
-    let folder = tempfile::tempdir().unwrap();
-    let place = folder.path().join("lease");
-    let LeaseAttempt::Held(lease) =
-        Lease::try_acquire(&place, "test", Timestamp::UNIX_EPOCH).unwrap()
-    else {
-        panic!("nobody has this lease");
-    };
+    let lease = lease();
     let bench = Bench {
-        engine: &scene.engine,
         recorder,
-        machine: &scene.machine,
-        app_version: "0.1.0",
-        needs: &*scene.needs,
-        lease: &lease,
+        ..scene.bench(&lease)
     };
     bench
         .run(plan, &mut FakeProbe::default(), &scene.stop, &mut |_| {})

@@ -197,14 +197,14 @@ async fn a_delay_can_be_cancelled() {
     assert!(begin.elapsed().as_secs() < 60);
 }
 
-fn full_disk() -> RecorderError {
+pub(super) fn full_disk() -> RecorderError {
     RecorderError {
         message: "The disk of /data is full. Make room and measure again.".into(),
     }
 }
 
 /// Refuses the n-th (from 1) of what it is asked to keep.
-fn refuses(
+pub(super) fn refuses(
     what: Asked,
     nth: usize,
     inner: &InMemory,
