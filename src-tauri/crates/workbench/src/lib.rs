@@ -14,6 +14,7 @@ mod run;
 mod save;
 mod speeds;
 mod subject;
+pub mod tune;
 
 pub use data_folder::{DataFolder, NoHome};
 pub use download::{download, measuring_now};
