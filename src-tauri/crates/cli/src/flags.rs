@@ -42,21 +42,21 @@ const ONE_LETTER: [(&str, &str); 10] = [
 ];
 
 /// Flags that llama-bench had or has and `bench` does not, with what to do instead.
-const ELSEWHERE: [(&str, &str); 8] = [
+const ELSEWHERE: [(&[&str], &str); 5] = [
+    (&["-mmp", "--mmap"], "say -lm none for 0 and -lm mmap for 1"),
+    (&["-dio", "--direct-io"], "say -lm dio for 1"),
     (
-        "-mmp",
-        "say how the file is read with -lm (mmap, none, ...)",
+        &["-hf", "-hfr", "--hf-repo", "-hff", "--hf-file"],
+        "it never uses the network. Fetch the model with twospeed download and name the file with -m",
     ),
     (
-        "--mmap",
-        "say how the file is read with -lm (mmap, none, ...)",
+        &["-hft", "--hf-token"],
+        "it never uses the network. twospeed download takes the token from HF_TOKEN",
     ),
-    ("-dio", "say it with -lm dio"),
-    ("--direct-io", "say it with -lm dio"),
-    ("-hf", "name a file on this disk with -m"),
-    ("-hfr", "name a file on this disk with -m"),
-    ("-hff", "name a file on this disk with -m"),
-    ("--hf-repo", "name a file on this disk with -m"),
+    (
+        &["-rpc", "--rpc"],
+        "the engine is built without RPC, so it measures this machine alone",
+    ),
 ];
 
 /// `arguments` with every known one-dash name replaced; what follows `--` is left alone.
@@ -88,13 +88,21 @@ pub fn with_long_names(arguments: &[OsString]) -> Result<Vec<OsString>, String> 
 }
 
 fn known_to_bench(word: &str) -> Result<String, String> {
-    if let Some((_, instead)) = ELSEWHERE.iter().find(|(flag, _)| word == *flag) {
-        return Err(format!("twospeed bench does not take {word}: {instead}."));
+    let (flag, value) = match word.split_once('=') {
+        Some((flag, value)) if word.starts_with("--") => (flag, Some(value)),
+        _ => (word, None),
+    };
+    let flag = match flag.strip_prefix("--") {
+        Some(name) => format!("--{}", name.replace('_', "-")),
+        None => flag.to_owned(),
+    };
+    if let Some((_, instead)) = ELSEWHERE.iter().find(|(flags, _)| flags.contains(&&*flag)) {
+        return Err(format!("twospeed bench does not take {flag}: {instead}."));
     }
-    if let Some(name) = word.strip_prefix("--") {
-        return Ok(match name.split_once('=') {
-            Some((name, value)) => format!("--{}={value}", name.replace('_', "-")),
-            None => format!("--{}", name.replace('_', "-")),
+    if flag.starts_with("--") {
+        return Ok(match value {
+            Some(value) => format!("{flag}={value}"),
+            None => flag,
         });
     }
     let letters = word.strip_prefix('-').unwrap_or_default();
@@ -107,17 +115,23 @@ fn known_to_bench(word: &str) -> Result<String, String> {
     {
         return Ok(word.to_owned());
     }
-    let nearest = ONE_DASH
-        .iter()
-        .chain(&ONE_LETTER)
-        .map(|(short, _)| (distance(word, short), *short))
-        .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, _)| *distance <= word.len() / 2)
-        .map(|(_, short)| format!("; the nearest is {short}"))
-        .unwrap_or_default();
+    let known = ONE_DASH.iter().chain(&ONE_LETTER).map(|(short, _)| *short);
+    let nearest = match nearest(word, known) {
+        Some(short) => format!("; the nearest is {short}"),
+        None => String::new(),
+    };
     Err(format!(
         "twospeed bench does not take {word}{nearest}. See twospeed bench --help."
     ))
+}
+
+/// Of the known words the one that looks most like `word`, unless none looks like it at all.
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|known| (distance(word, known), known))
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, _)| *distance <= word.len() / 2)
+        .map(|(_, known)| known)
 }
 
 /// The command's name among the arguments: the first word that is no flag.
@@ -213,7 +227,6 @@ mod tests {
             refused("twospeed --data-dir x bench -m x -xyzzy"),
             "twospeed bench does not take -xyzzy. See twospeed bench --help."
         );
-        assert!(refused("twospeed bench -m x -mmp 0").contains("-lm"));
         // Values and other commands are not looked at.
         let line = "twospeed bench -ngl -1 -p512 -fa -1";
         assert_eq!(
@@ -224,6 +237,23 @@ mod tests {
             changed("twospeed generate -p -bye"),
             "twospeed generate -p -bye"
         );
+    }
+
+    #[test]
+    fn what_llama_bench_takes_and_this_does_not_is_said_with_a_way_out() {
+        for (flag, way_out) in [
+            ("-mmp", "-lm none"),
+            ("-dio", "-lm dio"),
+            ("-hf", "twospeed download"),
+            ("--hf_repo=a/b", "twospeed download"),
+            ("-hff", "twospeed download"),
+            ("-hft", "HF_TOKEN"),
+            ("-rpc", "without RPC"),
+        ] {
+            let sentence = refused(&format!("twospeed bench {flag} x"));
+            assert!(sentence.contains(way_out), "{sentence}");
+            assert!(!sentence.contains("nearest"), "{sentence}");
+        }
     }
 
     #[test]

@@ -53,7 +53,12 @@ enum Command {
     Inspect(commands::inspect::InspectArgs),
     /// Say what theory allows: memory and the decode ceiling
     Estimate(commands::estimate::EstimateArgs),
-    /// Measure prefill and decode by llama-bench's conventions
+    /// Measure prefill and decode by llama-bench's conventions, and more
+    ///
+    /// Several values are given with commas (512,1024), by ranges (0-4096+1024, 1-64*2) or by
+    /// repeating the flag; every combination is measured. llama-bench's short names are taken too
+    /// (-ngl, -ctk, ...).
+    #[command(after_help = bench::EXAMPLES)]
     Bench(Box<bench::args::BenchArgs>),
     /// List what was measured
     Runs(commands::runs::RunsArgs),

@@ -29,38 +29,69 @@ impl Table {
 
     /// Writes it, columns two spaces apart.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let width = |text: &str| text.chars().count();
-        let widths: Vec<usize> = self
-            .headings
-            .iter()
-            .enumerate()
-            .map(|(column, heading)| {
-                let cells = self.rows.iter().filter_map(|row| row.get(column));
-                cells
-                    .map(|cell| width(cell))
-                    .chain([width(heading)])
-                    .max()
-                    .unwrap_or(0)
-            })
-            .collect();
-        let mut line = |cells: &mut dyn Iterator<Item = &str>| {
-            let mut text = String::new();
-            for (column, cell) in cells.enumerate() {
-                let missing = " ".repeat(widths[column].saturating_sub(width(cell)));
-                if self.right[column] {
-                    text += &format!("{missing}{cell}  ");
-                } else {
-                    text += &format!("{cell}{missing}  ");
-                }
-            }
-            writeln!(out, "{}", text.trim_end())
-        };
-        line(&mut self.headings.iter().copied())?;
-        for row in &self.rows {
-            line(&mut row.iter().map(String::as_str))?;
+        for line in self.lines() {
+            writeln!(out, "{}", line.join("  ").trim_end())?;
         }
         Ok(())
     }
+
+    /// Writes it in Markdown.
+    pub fn write_markdown(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut lines = self.lines().into_iter();
+        let Some(headings) = lines.next() else {
+            return Ok(());
+        };
+        writeln!(out, "| {} |", headings.join(" | "))?;
+        let rules: Vec<_> = headings
+            .iter()
+            .zip(&self.right)
+            .map(|(heading, right)| {
+                let dashes = "-".repeat(width(heading).saturating_sub(1).max(2));
+                format!("{dashes}{}", if *right { ':' } else { '-' })
+            })
+            .collect();
+        writeln!(out, "| {} |", rules.join(" | "))?;
+        for line in lines {
+            writeln!(out, "| {} |", line.join(" | "))?;
+        }
+        Ok(())
+    }
+
+    /// Headings and rows, every cell as wide as its column.
+    fn lines(&self) -> Vec<Vec<String>> {
+        let headings: Vec<String> = self.headings.iter().map(|text| (*text).into()).collect();
+        let widest = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells
+                .chain(headings.get(column))
+                .map(|cell| width(cell))
+                .max()
+        };
+        let widths: Vec<usize> = (0..headings.len())
+            .map(|column| widest(column).unwrap_or(0))
+            .collect();
+        let wide = |line: &Vec<String>| {
+            line.iter()
+                .enumerate()
+                .map(|(column, cell)| {
+                    let missing = " ".repeat(widths[column].saturating_sub(width(cell)));
+                    match self.right[column] {
+                        true => format!("{missing}{cell}"),
+                        false => format!("{cell}{missing}"),
+                    }
+                })
+                .collect()
+        };
+        [&headings]
+            .into_iter()
+            .chain(&self.rows)
+            .map(wide)
+            .collect()
+    }
+}
+
+fn width(text: &str) -> usize {
+    text.chars().count()
 }
 
 #[cfg(test)]
@@ -77,6 +108,12 @@ mod tests {
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "name    size\na          1\ngrößer  1000\n"
+        );
+        let mut out = Vec::new();
+        table.write_markdown(&mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "| name   | size |\n| ------ | ---: |\n| a      |    1 |\n| größer | 1000 |\n"
         );
     }
 }

@@ -37,11 +37,13 @@ impl Fault<'_> {
         let argument = || self.name(ContextKind::InvalidArg);
         match self.error.kind() {
             ErrorKind::UnknownArgument => {
-                let nearest = match self.text(ContextKind::SuggestedArg) {
+                let argument = argument();
+                let suggested = self.text(ContextKind::SuggestedArg);
+                let nearest = match suggested.or_else(|| self.nearest_flag(&argument)) {
                     Some(nearest) => format!("; the nearest is {nearest}"),
                     None => String::new(),
                 };
-                format!("{command} does not take {}{nearest}", argument())
+                format!("{command} does not take {argument}{nearest}")
             }
             ErrorKind::InvalidSubcommand => {
                 let named = self
@@ -104,6 +106,18 @@ impl Fault<'_> {
         }
     }
 
+    /// The command's long flag that looks most like this word.
+    fn nearest_flag(&self, word: &str) -> Option<String> {
+        let command = crate::command();
+        let named = flags::command_of(self.typed)?.to_str()?;
+        let arguments = command.find_subcommand(named)?.get_arguments();
+        let known: Vec<String> = arguments
+            .filter(|argument| !argument.is_hide_set())
+            .filter_map(|argument| Some(format!("--{}", argument.get_long()?)))
+            .collect();
+        flags::nearest(word, known.iter().map(String::as_str)).map(str::to_owned)
+    }
+
     fn first_line(&self) -> String {
         let text = self.error.render().to_string();
         let line = text.lines().next().unwrap_or_default();
@@ -134,6 +148,22 @@ mod tests {
             (
                 "bench -m x --output-er md",
                 "twospeed bench does not take --output-er; the nearest is --output-err. See twospeed bench --help.",
+            ),
+            (
+                "bench -m x --gpu-layer 9",
+                "twospeed bench does not take --gpu-layer; the nearest is --n-gpu-layers. See twospeed bench --help.",
+            ),
+            (
+                "bench -m x --until 2% --sustained 10m",
+                "--until <PERCENT> and --sustained <TIME> exclude each other. See twospeed bench --help.",
+            ),
+            (
+                "bench -m x --split-kv",
+                "twospeed bench needs --users <N>. See twospeed bench --help.",
+            ),
+            (
+                "bench --resume -m x",
+                "--resume [<RUN>] and --model <FILE> exclude each other. See twospeed bench --help.",
             ),
             (
                 "bench -m x -ngk 99",

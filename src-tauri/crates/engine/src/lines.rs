@@ -1,6 +1,7 @@
 //! Lines out of bytes nobody vouches for: bounded, whatever comes.
 
 use std::collections::VecDeque;
+use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
 /// Longest message. The longest honest one is the answer to a long `generate`: about 14 bytes for
@@ -73,9 +74,20 @@ impl Lines {
 
 /// The last lines that a worker printed.
 #[derive(Debug, Default)]
-pub(crate) struct Log(Mutex<VecDeque<String>>);
+pub(crate) struct Log {
+    lines: Mutex<VecDeque<String>>,
+    told: bool,
+}
 
 impl Log {
+    /// With no lines yet; `told` repeats each on our standard error.
+    pub(crate) fn new(told: bool) -> Self {
+        Self {
+            lines: Mutex::default(),
+            told,
+        }
+    }
+
     /// Keeps a line, as text that can be shown anywhere: no bytes that are no text, no escapes that
     /// would paint a terminal.
     pub(crate) fn push(&self, line: &Line) {
@@ -91,7 +103,11 @@ impl Log {
         if line.cut || kept.len() < line.bytes.len() {
             text.push('…');
         }
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.told {
+            // Where nobody listens any more the line is lost.
+            let _ = writeln!(std::io::stderr().lock(), "{text}");
+        }
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == LOG_LINES {
             lines.pop_front();
         }
@@ -100,7 +116,7 @@ impl Log {
 
     /// All that is kept, oldest first.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.iter().cloned().collect()
     }
 }

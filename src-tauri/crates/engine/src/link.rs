@@ -89,6 +89,8 @@ pub(crate) struct Pipes<I, O, L> {
     pub(crate) output: O,
     /// What it prints.
     pub(crate) log: L,
+    /// What it prints goes to our standard error too.
+    pub(crate) log_told: bool,
 }
 
 /// Waits for the hello of a worker and gives the session with it.
@@ -109,7 +111,7 @@ where
     L: AsyncRead + Unpin + Send + 'static,
 {
     let serving = Arc::new(Serving::new());
-    let log = Arc::new(Log::default());
+    let log = Arc::new(Log::new(pipes.log_told));
     let (dead_send, dead) = watch::channel(false);
     let (note, notes) = mpsc::unbounded_channel();
     let (hello_send, hello) = oneshot::channel();

@@ -37,6 +37,7 @@ const WINDOW_VARIABLES: [&str; 8] = [
 pub struct WorkerProcess {
     program: PathBuf,
     patience: Patience,
+    log_told: bool,
 }
 
 impl WorkerProcess {
@@ -47,6 +48,7 @@ impl WorkerProcess {
             // It is started in another directory than ours.
             program: std::path::absolute(&program).unwrap_or(program),
             patience: Patience::default(),
+            log_told: false,
         }
     }
 
@@ -91,6 +93,14 @@ impl WorkerProcess {
     /// With other limits of patience.
     pub fn with_patience(self, patience: Patience) -> Self {
         Self { patience, ..self }
+    }
+
+    /// Repeating on our standard error what the worker prints, when `told`: the engine's log.
+    pub fn with_log_told(self, told: bool) -> Self {
+        Self {
+            log_told: told,
+            ..self
+        }
     }
 
     /// The worker's program.
@@ -152,7 +162,12 @@ impl Engine for WorkerProcess {
             child,
             pid,
         };
-        let pipes = Pipes { input, output, log };
+        let pipes = Pipes {
+            input,
+            output,
+            log,
+            log_told: self.log_told,
+        };
         connect(body, Some(pid), pipes, self.patience, start.variant.clone()).await
     }
 }

@@ -230,6 +230,7 @@ mod tests {
             input: sink(),
             output,
             log: empty(),
+            log_told: false,
         };
         connect(body, None, pipes, Patience::default(), None).await
     }

@@ -1,15 +1,39 @@
-//! Every combination of what was asked for, in llama-bench's order: the one that reloads least.
+//! Every combination of settings that was asked for, in llama-bench's order: the one that reloads
+//! least.
 
-use twospeed_engine::{FlashAttention, Settings, TestSpec};
+use twospeed_engine::{FlashAttention, Settings};
 
-use super::args::BenchArgs;
+use super::args::SettingArgs;
 use super::lists::{Flag, List, Numbers};
 use crate::Failure;
 
-/// Tests of one model, in order.
+/// Devices that llama.cpp can name (`llama_max_devices`): more shares than that end llama-bench.
+const MAX_DEVICES: usize = 16;
+
+/// What one combination of settings is measured with: the levels of polling turn faster than the
+/// depths do, everything else slower.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Combination {
+    /// The settings, with the default level of polling.
+    pub settings: Settings,
+    /// Levels of polling, in order.
+    pub polls: Vec<u32>,
+}
+
+impl Combination {
+    /// The settings with each level of polling.
+    pub fn polled(&self) -> impl Iterator<Item = Settings> + '_ {
+        self.polls.iter().map(|poll| Settings {
+            poll: *poll,
+            ..self.settings.clone()
+        })
+    }
+}
+
+/// Combinations of settings, in order.
 ///
 /// Errors: one sentence that names the flag whose value is out of range.
-pub fn tests(args: &BenchArgs, default_threads: u32) -> Result<Vec<(Settings, TestSpec)>, Failure> {
+pub fn combinations(args: &SettingArgs, default_threads: u32) -> Result<Vec<Combination>, Failure> {
     let mut grid = vec![Settings {
         n_threads: default_threads,
         numa: args.numa.clone(),
@@ -34,14 +58,14 @@ pub fn tests(args: &BenchArgs, default_threads: u32) -> Result<Vec<(Settings, Te
     vary(&mut grid, &args.split_mode, |s, v| s.split_mode = v);
     vary(&mut grid, &args.load_mode, |s, v| s.load_mode = v);
     vary(&mut grid, &args.lazy_mode, |s, v| s.lazy_mode = v);
-    vary(&mut grid, &numbers(&args.main_gpu, "-mg")?, |s, v| {
-        s.main_gpu = v
-    });
-    vary(&mut grid, &args.device, |s, v| s.devices = v);
+    let main_gpu = args.main_gpu.as_slice();
+    vary(&mut grid, &numbers(main_gpu, "-mg")?, |s, v| s.main_gpu = v);
+    let devices: Vec<_> = args.device.iter().map(|names| devices(names)).collect();
+    vary(&mut grid, &devices, |s, v| s.devices = v);
     vary(&mut grid, &shares(&args.tensor_split)?, |s, v| {
         s.tensor_split = v
     });
-    vary(&mut grid, &args.override_tensor, |s, v| {
+    vary(&mut grid, &overrides(&args.override_tensor)?, |s, v| {
         s.tensor_buft_overrides = v
     });
     vary(&mut grid, &flags(&args.no_host), |s, v| s.no_host = v);
@@ -74,57 +98,18 @@ pub fn tests(args: &BenchArgs, default_threads: u32) -> Result<Vec<(Settings, Te
         settings.n_outputs = settings.n_ubatch;
     }
 
-    let depths = or(numbers(&args.n_depth, "-d")?, 0);
     let polls = or(numbers(&args.poll, "--poll")?, Settings::default().poll);
-    let specs = specs(args)?;
-    let mut tests = Vec::new();
-    for settings in grid {
-        for n_depth in &depths {
-            for poll in &polls {
-                for spec in &specs {
-                    let settings = Settings {
-                        poll: *poll,
-                        ..settings.clone()
-                    };
-                    tests.push((
-                        settings,
-                        TestSpec {
-                            n_depth: *n_depth,
-                            ..*spec
-                        },
-                    ));
-                }
-            }
-        }
-    }
-    Ok(tests)
-}
-
-/// Prefill tests, then decode tests, then both in one; a test of nothing is left out.
-fn specs(args: &BenchArgs) -> Result<Vec<TestSpec>, Failure> {
-    let of = |n_prompt, n_gen| TestSpec {
-        n_prompt,
-        n_gen,
-        n_depth: 0,
-    };
-    let prompts = or(numbers(&args.n_prompt, "-p")?, 512);
-    let generations = or(numbers(&args.n_gen, "-n")?, 128);
-    let specs: Vec<_> = prompts
+    Ok(grid
         .into_iter()
-        .map(|n| of(n, 0))
-        .chain(generations.into_iter().map(|n| of(0, n)))
-        .chain(args.prompt_gen.iter().map(|pg| of(pg.n_prompt, pg.n_gen)))
-        .filter(|spec| spec.tokens() > 0)
-        .collect();
-    if specs.is_empty() {
-        return Err(Failure::Usage(
-            "There is nothing to measure: -p and -n are both 0.".into(),
-        ));
-    }
-    Ok(specs)
+        .map(|settings| Combination {
+            settings,
+            polls: polls.clone(),
+        })
+        .collect())
 }
 
-fn or<T>(mut values: Vec<T>, default: T) -> Vec<T> {
+/// The values, or the default where none was given.
+pub fn or<T>(mut values: Vec<T>, default: T) -> Vec<T> {
     if values.is_empty() {
         values.push(default);
     }
@@ -147,7 +132,10 @@ fn vary<T: Clone>(grid: &mut Vec<Settings>, values: &[T], set: impl Fn(&mut Sett
         .collect();
 }
 
-fn numbers<T: TryFrom<i64>>(given: &[Numbers], flag: &str) -> Result<Vec<T>, Failure> {
+/// The numbers of a flag, each one that its setting can hold.
+///
+/// Errors: one sentence that names the flag.
+pub fn numbers<T: TryFrom<i64>>(given: &[Numbers], flag: &str) -> Result<Vec<T>, Failure> {
     given
         .iter()
         .flat_map(|numbers| &numbers.0)
@@ -162,7 +150,8 @@ fn numbers<T: TryFrom<i64>>(given: &[Numbers], flag: &str) -> Result<Vec<T>, Fai
         .collect()
 }
 
-fn positive(given: &[Numbers], flag: &str) -> Result<Vec<u32>, Failure> {
+/// Like [`numbers`], of a flag whose 0 would measure nothing.
+pub fn positive(given: &[Numbers], flag: &str) -> Result<Vec<u32>, Failure> {
     let values: Vec<u32> = numbers(given, flag)?;
     if values.contains(&0) {
         return Err(Failure::Usage(format!(
@@ -180,33 +169,61 @@ fn flags(given: &[List<Flag>]) -> Vec<bool> {
         .collect()
 }
 
-/// `3/1` in llama-bench's spelling: two decimals each, trailing zeros dropped but for the first.
-fn shares(given: &[String]) -> Result<Vec<String>, Failure> {
+/// `A / B` in llama-bench's spelling: no blanks.
+fn devices(names: &str) -> String {
+    let names: Vec<_> = names.split('/').map(str::trim).collect();
+    names.join("/")
+}
+
+/// `pattern=buffer;pattern=buffer` in llama-bench's spelling: nothing between two commas is a group
+/// without a rule.
+fn overrides(given: &[String]) -> Result<Vec<String>, Failure> {
     given
         .iter()
-        .map(|text| {
-            let mut shares = text
-                .split('/')
-                .map(|share| {
-                    share
-                        .trim()
-                        .parse::<f32>()
-                        .ok()
-                        .filter(|share| share.is_finite() && *share >= 0.0)
-                        .ok_or_else(|| {
-                            Failure::Usage(format!(
-                                "-ts {text} is no list of shares: write for example 3/1."
-                            ))
-                        })
-                })
-                .collect::<Result<Vec<_>, _>>()?;
-            while shares.len() > 1 && shares.last() == Some(&0.0) {
-                shares.pop();
+        .map(|group| {
+            let rules: Vec<_> = group.split(';').filter(|rule| !rule.is_empty()).collect();
+            for rule in &rules {
+                if !rule.contains('=') {
+                    return Err(Failure::Usage(format!(
+                        "-ot {rule} names no buffer: write pattern=buffer, for example exps=CPU."
+                    )));
+                }
             }
-            let written: Vec<_> = shares.iter().map(|share| format!("{share:.2}")).collect();
-            Ok(written.join("/"))
+            match rules.is_empty() {
+                true => Ok(Settings::default().tensor_buft_overrides),
+                false => Ok(rules.join(";")),
+            }
         })
         .collect()
+}
+
+/// `3/1` in llama-bench's spelling: two decimals each, trailing zeros dropped but for the first.
+fn shares(given: &[String]) -> Result<Vec<String>, Failure> {
+    given.iter().map(|text| shares_of(text)).collect()
+}
+
+fn shares_of(text: &str) -> Result<String, Failure> {
+    let number = |share: &str| {
+        let share = share.trim().parse::<f32>().ok();
+        share.filter(|share| share.is_finite() && *share >= 0.0)
+    };
+    let shares: Option<Vec<f32>> = text.split(['/', ';']).map(number).collect();
+    let Some(mut shares) = shares else {
+        return Err(Failure::Usage(format!(
+            "-ts {text} is no list of shares: write for example 3/1."
+        )));
+    };
+    if shares.len() > MAX_DEVICES {
+        return Err(Failure::Usage(format!(
+            "-ts {text} has {} shares: the engine knows {MAX_DEVICES} devices at most.",
+            shares.len()
+        )));
+    }
+    while shares.len() > 1 && shares.last() == Some(&0.0) {
+        shares.pop();
+    }
+    let written: Vec<_> = shares.iter().map(|share| format!("{share:.2}")).collect();
+    Ok(written.join("/"))
 }
 
 #[cfg(test)]
@@ -218,60 +235,41 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        bench: BenchArgs,
+        settings: SettingArgs,
     }
 
-    fn grid(line: &str) -> Vec<(Settings, TestSpec)> {
-        let arguments = format!("bench -m x.gguf {line}");
-        let words = arguments.split(' ').filter(|word| !word.is_empty());
-        let words: Vec<_> = words.map(Into::into).collect();
+    fn all(line: &str) -> Result<Vec<Settings>, String> {
+        let words = ["twospeed", "bench"].into_iter().chain(line.split(' '));
+        let words: Vec<_> = words
+            .filter(|word| !word.is_empty())
+            .map(Into::into)
+            .collect();
         let words = crate::flags::with_long_names(&words).unwrap();
-        tests(&Line::parse_from(words).bench, 2).unwrap()
+        let line = Line::parse_from(&words[1..]);
+        match combinations(&line.settings, 2) {
+            Ok(all) => Ok(all.iter().flat_map(Combination::polled).collect()),
+            Err(failure) => Err(failure.sentence().unwrap().to_owned()),
+        }
     }
 
-    fn names(line: &str) -> Vec<String> {
-        let tests = grid(line);
-        tests.iter().map(|(_, spec)| spec.to_string()).collect()
+    fn grid(line: &str) -> Vec<Settings> {
+        all(line).unwrap()
     }
 
     #[test]
-    fn without_flags_the_tests_are_llama_benchs() {
-        assert_eq!(names(""), ["pp512", "tg128"]);
-        let (settings, _) = &grid("")[0];
+    fn without_flags_the_settings_are_llama_benchs() {
         let expected = Settings {
             n_threads: 2,
             ..Settings::default()
         };
-        assert_eq!(*settings, expected);
-    }
-
-    #[test]
-    fn prompts_come_first_then_answers_then_both() {
-        assert_eq!(
-            names("-n 8,16 -pg 32,8 -p 64 -p 128 -pg 16,4"),
-            ["pp64", "pp128", "tg8", "tg16", "pp32+tg8", "pp16+tg4"]
-        );
-        assert_eq!(names("-p 0 -n 8"), ["tg8"]);
-    }
-
-    #[test]
-    fn depth_turns_faster_than_threads_and_slower_than_tests() {
-        assert_eq!(
-            names("-p 8 -n 4 -d 0,16"),
-            ["pp8", "tg4", "pp8 @ d16", "tg4 @ d16"]
-        );
-        let threads: Vec<_> = grid("-p 8 -n 0 -d 0,16 -t 1,2")
-            .iter()
-            .map(|(settings, spec)| (settings.n_threads, spec.n_depth))
-            .collect();
-        assert_eq!(threads, [(1, 0), (1, 16), (2, 0), (2, 16)]);
+        assert_eq!(grid(""), [expected]);
     }
 
     #[test]
     fn what_reloads_the_model_turns_slowest() {
-        let turns: Vec<_> = grid("-p 8 -n 0 -ngl 0,99 -ub 128,1024 -fa 0,1")
+        let turns: Vec<_> = grid("-ngl 0,99 -ub 128,1024 -fa 0,1")
             .iter()
-            .map(|(s, _)| (s.n_gpu_layers, s.n_ubatch, s.flash_attn.number()))
+            .map(|s| (s.n_gpu_layers, s.n_ubatch, s.flash_attn.number()))
             .collect();
         assert_eq!(
             turns[..4],
@@ -282,16 +280,37 @@ mod tests {
 
     #[test]
     fn logits_of_a_whole_micro_batch_have_room() {
-        let outputs: Vec<_> = grid("-p 8 -n 0 -ub 128,1024")
-            .iter()
-            .map(|(settings, _)| settings.n_outputs)
-            .collect();
+        let outputs: Vec<_> = grid("-ub 128,1024").iter().map(|s| s.n_outputs).collect();
         assert_eq!(outputs, [128, 1024]);
     }
 
     #[test]
     fn shares_are_written_as_llama_bench_writes_them() {
-        assert_eq!(grid("-ts 3/1/0")[0].0.tensor_split, "3.00/1.00");
-        assert_eq!(grid("-ts 0")[0].0.tensor_split, "0.00");
+        let shares = |line: &str| grid(line)[0].tensor_split.clone();
+        assert_eq!(shares("-ts 3/1/0"), "3.00/1.00");
+        assert_eq!(shares("-ts 3;1"), "3.00/1.00");
+        assert_eq!(shares("-ts 0"), "0.00");
+        let many = vec!["1"; 17].join("/");
+        assert!(
+            all(&format!("-ts {many}"))
+                .unwrap_err()
+                .contains("17 shares")
+        );
+    }
+
+    #[test]
+    fn a_group_without_a_rule_is_none() {
+        let rules: Vec<_> = grid("-ot exps=CPU;blk=CPU;,,a=CPU")
+            .into_iter()
+            .map(|settings| settings.tensor_buft_overrides)
+            .collect();
+        assert_eq!(rules, ["exps=CPU;blk=CPU", "none", "a=CPU"]);
+        assert!(all("-ot exps").unwrap_err().contains("names no buffer"));
+    }
+
+    #[test]
+    fn of_the_main_gpu_the_last_counts() {
+        let gpus: Vec<_> = grid("-mg 0 -mg 1,2").iter().map(|s| s.main_gpu).collect();
+        assert_eq!(gpus, [1, 2]);
     }
 }

@@ -31,6 +31,12 @@ pub enum BadValue {
     /// No mode of flash attention.
     #[error("\"{0}\" is none of auto, on, off")]
     NoMode(String),
+    /// No share of a hundred.
+    #[error("\"{0}\" is no percentage above 0 and below 100: write 2%")]
+    NoPercent(String),
+    /// No span of time.
+    #[error("\"{0}\" is no span of time: write 90s, 10m or 1h")]
+    NoTime(String),
     /// No hexadecimal number.
     #[error("it takes hexadecimal digits such as 0x3")]
     NoMask,
@@ -154,6 +160,46 @@ impl FromStr for PromptGen {
     }
 }
 
+/// A share: `2%` and `2` are 0.02.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Percent(pub f64);
+
+impl FromStr for Percent {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Self, BadValue> {
+        let number = text.strip_suffix('%').unwrap_or(text).trim();
+        let percent = number.parse::<f64>().ok();
+        percent
+            .filter(|percent| *percent > 0.0 && *percent < 100.0)
+            .map(|percent| Self(percent / 100.0))
+            .ok_or_else(|| BadValue::NoPercent(text.to_owned()))
+    }
+}
+
+/// A span of time in whole seconds: `90`, `90s`, `10m`, `1h`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Seconds(pub u32);
+
+impl FromStr for Seconds {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Self, BadValue> {
+        let (number, unit) = match text.char_indices().last() {
+            Some((at, 's')) => (&text[..at], 1),
+            Some((at, 'm')) => (&text[..at], 60),
+            Some((at, 'h')) => (&text[..at], 3600),
+            _ => (text, 1),
+        };
+        let seconds = number.trim().parse::<u32>().ok();
+        seconds
+            .and_then(|seconds| seconds.checked_mul(unit))
+            .filter(|seconds| *seconds > 0)
+            .map(Self)
+            .ok_or_else(|| BadValue::NoTime(text.to_owned()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,5 +244,22 @@ mod tests {
         assert!("".parse::<Numbers>().is_err());
         assert!("1,,2".parse::<Numbers>().is_err(), "a number is missing");
         assert!("9223372036854775808".parse::<Numbers>().is_err());
+    }
+
+    #[test]
+    fn shares_and_times_are_read_with_their_units() {
+        let percent = |text: &str| text.parse::<Percent>().ok().map(|percent| percent.0);
+        assert_eq!(percent("2%"), Some(0.02));
+        assert_eq!(percent("0.5 %"), Some(0.005));
+        assert_eq!(percent("25"), Some(0.25));
+        assert_eq!((percent("0%"), percent("100%")), (None, None));
+        assert_eq!((percent("NaN"), percent("two")), (None, None));
+        let seconds = |text: &str| text.parse::<Seconds>().ok().map(|seconds| seconds.0);
+        assert_eq!(seconds("90"), Some(90));
+        assert_eq!(seconds("90s"), Some(90));
+        assert_eq!(seconds("10m"), Some(600));
+        assert_eq!(seconds("1 h"), Some(3600));
+        assert_eq!((seconds("0s"), seconds("m")), (None, None));
+        assert_eq!(seconds("1200000h"), None, "beyond 32 bits");
     }
 }

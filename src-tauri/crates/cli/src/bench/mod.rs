@@ -1,70 +1,172 @@
 //! `twospeed bench`: llama-bench's conventions and formats, with a history behind it.
 
 pub mod args;
+mod base;
 mod grid;
+mod instead;
 mod lists;
+mod measuring;
 mod output;
+mod planned;
+mod report;
+mod resume;
 mod status;
+mod tables;
 
-use std::path::PathBuf;
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
-use twospeed_engine::Settings;
-use twospeed_engine::process::WorkerProcess;
-use twospeed_history::History;
-use twospeed_measure::platform;
-use twospeed_measure::{
-    Lease, Plan, PlannedTest, Progress, Recorder, RunEnd, RunOutcome, Stop, TestStatus,
-};
-use twospeed_workbench::{
-    RunRequest, Subject, Unsaved, hold_lease, know_read_speed, lease_place, needs, waiting_sentence,
-};
+use twospeed_library::display::shown_path;
+use twospeed_measure::machine::Probe;
+use twospeed_measure::plan::{FEWEST_UNTIL, Order, Until};
+use twospeed_measure::platform::{self, Host};
+use twospeed_measure::{Kind, Plan, Stop};
+use twospeed_workbench::Subject;
 
-use self::args::BenchArgs;
+use self::args::{BenchArgs, HowArgs};
+use self::base::Bases;
+use self::measuring::Measuring;
 use self::output::Output;
-use self::status::Status;
+use self::planned::Circumstances;
+use self::report::report;
+use crate::Failure;
 use crate::context::Context;
-use crate::interrupt::Interrupts;
-use crate::say::say;
-use crate::{Failure, words};
 
-/// What `-o` takes: llama-bench's formats and our own.
-pub const OUTPUTS: [&str; 6] = ["md", "json", "jsonl", "csv", "sql", "results"];
+/// What results are exported as: llama-bench's formats and our own.
+pub const EXPORTS: [&str; 6] = ["md", "json", "jsonl", "csv", "sql", "results"];
+/// What `-o` takes: these, or nothing.
+pub const OUTPUTS: [&str; 7] = ["md", "json", "jsonl", "csv", "sql", "none", "results"];
 /// What `-oe` takes.
-pub const OUTPUTS_ERR: [&str; 5] = ["md", "json", "jsonl", "csv", "sql"];
+pub const OUTPUTS_ERR: [&str; 6] = ["md", "json", "jsonl", "csv", "sql", "none"];
+
+/// What stands below the flags.
+pub const EXAMPLES: &str = "\
+Examples:
+  twospeed bench -m a.gguf -m b.gguf                  two models, both speeds of each
+  twospeed bench -m a.gguf --until 1%                 repeated until the figures stand
+  twospeed bench -m a.gguf --context-curve            both speeds as the context fills
+  twospeed bench -m a.gguf --users 1,2,4,8            a service for several people
+  twospeed bench -m a.gguf -t 1-8 --interleave        threads, whatever the machine drifts
+  twospeed bench -m a.gguf -m b.gguf --quality --speeds   what a quantization gains and costs";
+
+/// llama-bench's number of repetitions.
+const REPETITIONS: u32 = 5;
 
 /// Measures and prints.
 pub fn run(context: &Context, args: &BenchArgs) -> Result<(), Failure> {
-    if args.no_save && args.output == "results" {
+    if args.instead.version {
+        return instead::version();
+    }
+    if args.instead.list_devices {
+        return instead::list_devices(context);
+    }
+    if args.out.no_save && args.out.output == "results" {
         return Err(Failure::Usage(
             "-o results prints what the history keeps: leave out --no-save.".into(),
         ));
     }
-    let default_threads = platform::default_threads();
-    let tests = grid::tests(args, default_threads)?;
-    let subjects = subjects(context, &args.model)?;
-    let plan = Plan {
-        repetitions: args.repetitions,
-        warmup: !args.no_warmup,
-        delay_ms: u64::from(args.delay) * 1000,
-        ..Plan::new("bench", planned(&subjects, &tests, args.variant.as_deref()))
+    if let Some(wanted) = &args.stored.resume {
+        return resume::run(context, args, wanted);
+    }
+    let (plan, subjects) = match &args.stored.plan {
+        Some(file) => stored(context, file)?,
+        None => asked(context, args)?,
     };
     plan.check()
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    let needs = |test: &PlannedTest| {
-        let of = |subject: &&Subject| subject.measured.fingerprint == test.model.fingerprint;
-        needs(&subjects.iter().find(of)?.header, test)
-    };
-    let settings: Vec<&Settings> = plan.tests.iter().map(|test| &test.settings).collect();
+    if args.instead.print_plan {
+        return instead::print_plan(&plan);
+    }
     let stop = Stop::new();
-    let output = Mutex::new(Output::new(args, &settings, default_threads, stop.clone()));
-    let outcome = context.block_on(measure(context, args, &plan, &needs, &output, &stop))?;
-    let mut output = output
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    output.end()?;
-    report(&outcome)
+    let mut output = Output::new(&args.out, &plan, platform::default_threads(), stop.clone())?;
+    let measuring = Measuring {
+        context,
+        args: &args.out,
+        plan: &plan,
+        subjects: &subjects,
+        stop: &stop,
+    };
+    let outcome = context.block_on(measuring.run(&mut output, None))?;
+    let done = report::done(&outcome.tests);
+    output.end(&done)?;
+    report(&outcome, &outcome.tests, !args.out.no_save)
+}
+
+/// The plan that the flags ask for, and its models.
+fn asked(context: &Context, args: &BenchArgs) -> Result<(Plan, Vec<Subject>), Failure> {
+    let subjects = subjects(context, &args.what.model)?;
+    let folders = match args.kinds.quality {
+        true => context.block_on(folders(context))?,
+        false => Vec::new(),
+    };
+    let bases = Bases::find(context, &args.kinds, &subjects, &folders)?;
+    let circumstances = Circumstances {
+        default_threads: platform::default_threads(),
+        memory_available: Host::new().state(None).memory_available_bytes,
+        base: &|subject| bases.of(subject),
+    };
+    let tests = planned::tests(args, &subjects, &circumstances)?;
+    let HowArgs {
+        repetitions,
+        until,
+        until_max,
+        interleave,
+        sustained,
+        delay,
+        no_warmup,
+    } = &args.how;
+    let plan = Plan {
+        repetitions: repetitions.unwrap_or(match until {
+            Some(_) => FEWEST_UNTIL,
+            None => REPETITIONS,
+        }),
+        until: until.map(|percent| Until {
+            relative: percent.0,
+            at_most: *until_max,
+        }),
+        order: match (interleave, sustained) {
+            (_, Some(time)) => Order::Sustained { seconds: time.0 },
+            (true, None) => Order::Interleaved,
+            (false, None) => Order::OneByOne,
+        },
+        warmup: !no_warmup,
+        delay_ms: u64::from(*delay) * 1000,
+        ..Plan::new("bench", tests)
+    };
+    Ok((plan, subjects))
+}
+
+/// A plan from a file, its models read anew: they may have moved or changed since it was written.
+fn stored(context: &Context, file: &Path) -> Result<(Plan, Vec<Subject>), Failure> {
+    let unusable = |error: &dyn std::fmt::Display| {
+        Failure::Usage(format!(
+            "{} is no plan: {error}. Write one with twospeed bench ... --print-plan.",
+            shown_path(file)
+        ))
+    };
+    let text = std::fs::read(file).map_err(|error| {
+        Failure::Failed(format!("{} cannot be read: {error}.", shown_path(file)))
+    })?;
+    let mut plan: Plan = serde_json::from_slice(&text).map_err(|error| unusable(&error))?;
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for test in &plan.tests {
+        if !paths.contains(&test.model.path.0) {
+            paths.push(test.model.path.0.clone());
+        }
+    }
+    let subjects = subjects(context, &paths)?;
+    for test in &mut plan.tests {
+        let at = paths.iter().position(|path| *path == test.model.path.0);
+        if let Some(subject) = at.and_then(|at| subjects.get(at)) {
+            test.model = subject.measured.clone();
+        }
+        if let Kind::Quality {
+            base: Some(base), ..
+        } = &mut test.kind
+        {
+            **base = Subject::read(&base.path.0).map_err(Failure::of)?.measured;
+        }
+    }
+    Ok((plan, subjects))
 }
 
 /// The models that were named, each read once.
@@ -76,170 +178,38 @@ fn subjects(context: &Context, named: &[PathBuf]) -> Result<Vec<Subject>, Failur
         .collect()
 }
 
-/// Every test of every model, models outermost.
-fn planned(
-    subjects: &[Subject],
-    tests: &[(Settings, twospeed_engine::TestSpec)],
-    variant: Option<&str>,
-) -> Vec<PlannedTest> {
-    subjects
-        .iter()
-        .flat_map(|subject| {
-            tests.iter().map(|(settings, spec)| PlannedTest {
-                model: subject.measured.clone(),
-                settings: settings.clone(),
-                spec: *spec,
-                kind: twospeed_measure::Kind::Speed,
-                variant: variant.map(str::to_owned),
-            })
-        })
-        .collect()
+/// The person's own model folders, where a history keeps them.
+async fn folders(context: &Context) -> Result<Vec<PathBuf>, Failure> {
+    if !twospeed_history::History::exists(context.data_folder()?.path()) {
+        return Ok(Vec::new());
+    }
+    let history = context.open_history().await?;
+    let folders = history.folders().await.map_err(Failure::of);
+    history.close().await;
+    folders
 }
 
-async fn measure(
-    context: &Context,
-    args: &BenchArgs,
-    plan: &Plan,
-    needs: &(dyn Fn(&PlannedTest) -> Option<u64> + Sync),
-    output: &Mutex<Output>,
-    stop: &Stop,
-) -> Result<RunOutcome, Failure> {
-    let engine = WorkerProcess::find().map_err(Failure::of)?;
-    let history = match context.open_history().await {
-        Ok(history) => Some(history),
-        // Nothing is to be kept, so a data folder that cannot be used is no hindrance.
-        Err(_) if args.no_save => None,
-        Err(failure) => return Err(failure),
-    };
-    let unsaved = Unsaved::new(history.as_ref());
-    let recorder: &dyn Recorder = match &history {
-        Some(history) if !args.no_save => history,
-        _ => &unsaved,
-    };
-    let lease = hold_lease(&lease_place(), "bench", |holder| {
-        say(waiting_sentence(holder.as_ref()));
-    })
-    .await
-    .map_err(Failure::of)?;
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
 
-    let interrupts = Interrupts::new().map_err(Failure::of)?;
-    tokio::spawn(stop_on_interrupt(interrupts, stop.clone()));
-    let mut status = Status::new(args.progress, plan.tests.len());
-    let mut failed_output = None;
-    let mut progress = |step: Progress| {
-        status.tell(&step);
-        let mut output = output
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Err(failure) = output.tell(step) {
-            // Without a reader there is nobody to measure for.
-            failed_output.get_or_insert(failure);
-            stop.now();
-        }
-    };
-    let request = RunRequest {
-        plan,
-        engine: &engine,
-        recorder,
-        needs,
-        stop,
-    };
-    let outcome = twospeed_workbench::run(request, &lease, &mut progress)
-        .await
-        .map_err(Failure::of);
-    status.end();
-    let outcome = outcome?;
-    if let Some(history) = history
-        .as_ref()
-        .filter(|_| !args.no_save && outcome.end == RunEnd::Complete)
-    {
-        tokio::select! {
-            biased;
-            () = stop.asked_now() => {}
-            () = read_speed(&engine, history, plan, &lease) => {}
-        }
-    }
-    if args.output == "results"
-        && let Some(history) = &history
-    {
-        let mut text = Vec::new();
-        history
-            .export(&[outcome.run.id], Timestamp::now(), &mut text)
-            .await
-            .map_err(Failure::of)?;
-        crate::print(&text)?;
-    }
-    if let Some(history) = &history {
-        history.close().await;
-    }
-    match failed_output {
-        Some(failure) => Err(failure),
-        None => Ok(outcome),
-    }
-}
+    use super::*;
 
-/// Measures the read speed where it is not known here yet. A failure is said: the tests stand
-/// without it.
-async fn read_speed(engine: &WorkerProcess, history: &History, plan: &Plan, lease: &Lease) {
-    if let Err(problem) = know_read_speed(engine, history, plan, lease, || {}).await {
-        say(format!("The read speed was not measured: {problem}"));
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        bench: BenchArgs,
     }
-}
 
-/// The first request to end stops the run and keeps what is done; a second one leaves at once.
-async fn stop_on_interrupt(mut interrupts: Interrupts, stop: Stop) {
-    interrupts.next().await;
-    say("\nStopping: what is measured is kept.");
-    stop.now();
-    interrupts.next().await;
-    std::process::exit(130);
-}
-
-/// Warnings and failures after the table; an error when anything was not measured.
-fn report(outcome: &RunOutcome) -> Result<(), Failure> {
-    for test in &outcome.tests {
-        let name = format!(
-            "{} of {}",
-            test.test.spec,
-            output::short_name(&test.test.model)
-        );
-        for warning in &test.end.warnings {
-            say(format!("{name}: {}", words::warning(warning)));
-        }
+    /// The flags of a command line that begins behind `twospeed bench -m x.gguf`.
+    pub fn args(line: &str) -> BenchArgs {
+        let line = format!("twospeed bench -m x.gguf {line}");
+        let words: Vec<_> = line
+            .split(' ')
+            .filter(|word| !word.is_empty())
+            .map(Into::into)
+            .collect();
+        let words = crate::flags::with_long_names(&words).unwrap();
+        Line::parse_from(&words[1..]).bench
     }
-    match &outcome.end {
-        RunEnd::NotKept(error) => return Err(Failure::of(error)),
-        RunEnd::NoEngine { message, .. } => return Err(Failure::Failed(message.clone())),
-        RunEnd::Stopped => {
-            return Err(Failure::Failed(
-                "Stopped before every test was done.".into(),
-            ));
-        }
-        RunEnd::Complete => {}
-    }
-    let undone = |position: u32| {
-        // A test that was run again with another CPU variant counts by its last try.
-        outcome
-            .tests
-            .iter()
-            .rfind(|test| test.test.position == position)
-            .is_some_and(|test| test.end.status != TestStatus::Done)
-    };
-    let positions: std::collections::BTreeSet<u32> = outcome
-        .tests
-        .iter()
-        .map(|test| test.test.position)
-        .collect();
-    let failed = positions
-        .iter()
-        .filter(|position| undone(**position))
-        .count();
-    if failed > 0 {
-        say(format!(
-            "{failed} of {} tests were not measured.",
-            positions.len()
-        ));
-        return Err(Failure::Said);
-    }
-    Ok(())
 }

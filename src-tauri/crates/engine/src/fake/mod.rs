@@ -309,7 +309,12 @@ impl Engine for FakeEngine {
             their_log,
         );
         let body = Fake(tokio::spawn(player.perform(start.clone())));
-        let pipes = Pipes { input, output, log };
+        let pipes = Pipes {
+            input,
+            output,
+            log,
+            log_told: false,
+        };
         connect(body, None, pipes, self.cast.patience, start.variant.clone()).await
     }
 }
