@@ -212,7 +212,7 @@ pub fn test(n_prompt: u32, n_gen: u32, n_depth: u32) -> Measure {
 pub fn samples(said: &[Event]) -> Vec<Sample> {
     said.iter()
         .filter_map(|event| match event {
-            Event::Sample(sample) => Some(*sample),
+            Event::Sample(sample) => Some(sample.clone()),
             _ => None,
         })
         .collect()
@@ -244,4 +244,17 @@ pub fn tiny(folder: &Path, name: &str, change: impl FnOnce(&mut Vec<u8>)) -> Pat
     let path = folder.join(format!("{name}.gguf"));
     fs::write(&path, bytes).expect("the test can do this");
     path
+}
+
+/// Where a value of a header begins: right behind its key and type.
+///
+/// # Panics
+/// When the header has no such key.
+#[must_use]
+pub fn after(header: &[u8], key: &[u8]) -> usize {
+    let mut windows = header.windows(key.len());
+    windows
+        .position(|window| window == key)
+        .expect("the header has this key")
+        + key.len()
 }

@@ -4,7 +4,7 @@
 
 use twospeed_engine::protocol::*;
 use twospeed_tests::smollm2;
-use twospeed_tests::worker::{Worker, closes, settings, tiny};
+use twospeed_tests::worker::{Worker, after, closes, settings, tiny};
 
 fn ask(prompt: &str) -> Generate {
     Generate {
@@ -155,11 +155,7 @@ fn what_cannot_answer_says_why() {
     let mut worker = Worker::start(&[]);
     worker.load(&tiny(folder.path(), "llama-dense-Q8_0", |header| {
         let key = b"tokenizer.ggml.model\x08\0\0\0\x04\0\0\0\0\0\0\0test";
-        let at = header
-            .windows(key.len())
-            .position(|window| window == key)
-            .unwrap()
-            + key.len();
+        let at = after(header, key);
         header[at - 4..at].copy_from_slice(b"none");
     }));
     let failure = worker.failure(&Request::Generate(ask("hello")));

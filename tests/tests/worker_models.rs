@@ -2,7 +2,7 @@
 
 use twospeed_engine::Settings;
 use twospeed_engine::protocol::*;
-use twospeed_tests::worker::{Worker, load, samples, settings, test, tiny};
+use twospeed_tests::worker::{Worker, after, load, samples, settings, test, tiny};
 
 #[test]
 fn batches_shorter_than_the_prompt_and_than_the_micro_batch_are_served() {
@@ -56,11 +56,7 @@ fn an_embedding_model_has_a_prefill_speed_only() {
     // The header says that attention is causal: a byte after the key's name and its type (7, bool).
     let path = tiny(folder.path(), "llama-dense-Q8_0", |header| {
         let key = b"llama.attention.causal\x07\0\0\0";
-        let at = header
-            .windows(key.len())
-            .position(|window| window == key)
-            .unwrap()
-            + key.len();
+        let at = after(header, key);
         header[at] = 0;
     });
     let mut worker = Worker::start(&[]);
@@ -113,11 +109,7 @@ fn a_file_that_aborts_the_engine_ends_its_worker_alone() {
     // More layers than the engine is compiled for trip an assertion inside it.
     let path = tiny(folder.path(), "llama-dense-Q8_0", |header| {
         let key = b"llama.block_count\x04\0\0\0";
-        let at = header
-            .windows(key.len())
-            .position(|window| window == key)
-            .unwrap()
-            + key.len();
+        let at = after(header, key);
         header[at..at + 4].copy_from_slice(&100_000_u32.to_le_bytes());
     });
     let mut worker = Worker::start(&[]);

@@ -21,6 +21,19 @@ pub enum DecodeError {
     Failed(i32),
 }
 
+/// A token of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Which.
+    pub token: sys::llama_token,
+    /// Whose: below the number of sequences the context was made for.
+    pub sequence: sys::llama_seq_id,
+    /// Its place in the sequence.
+    pub position: i32,
+    /// Whether its logits are wanted.
+    pub output: bool,
+}
+
 /// A context with its batch and its threads. It keeps its model alive.
 #[derive(Debug)]
 pub struct Context {
@@ -137,6 +150,15 @@ impl Context {
         self.remembers() && unsafe { sys::llama_memory_seq_rm(self.memory(), 0, from, -1) }
     }
 
+    /// Sequence `to` remembers what `from` does. Where each has a part of the cache, the engine copies
+    /// with its next decode.
+    pub fn copy_sequence(&mut self, from: sys::llama_seq_id, to: sys::llama_seq_id) {
+        if self.remembers() {
+            // SAFETY: the memory of a live context; the whole of a sequence.
+            unsafe { sys::llama_memory_seq_cp(self.memory(), from, to, -1, -1) };
+        }
+    }
+
     /// First position it still remembers; -1 when it remembers none.
     pub fn first_position(&self) -> i32 {
         if !self.remembers() {
@@ -149,17 +171,31 @@ impl Context {
     /// Decodes tokens at positions from `first` on, asking for the logits of the last one, and does
     /// not wait for the result. At most [`Self::n_batch`] tokens.
     pub fn decode(&mut self, tokens: &[sys::llama_token], first: i32) -> Result<(), DecodeError> {
-        let batch = self.batch.as_ptr();
         let last = tokens.len().wrapping_sub(1);
+        let entries = tokens.iter().enumerate().map(|(offset, token)| Entry {
+            token: *token,
+            sequence: 0,
+            position: first + offset as i32,
+            output: offset == last,
+        });
+        self.decode_batch(entries)
+    }
+
+    /// Decodes tokens of any sequences, and does not wait for the result. At most
+    /// [`Self::n_batch`] tokens, those of one sequence in the order of their positions.
+    pub fn decode_batch(
+        &mut self,
+        entries: impl IntoIterator<Item = Entry>,
+    ) -> Result<(), DecodeError> {
+        let batch = self.batch.as_ptr();
         // SAFETY: the context's own batch; the index is the one it has just given.
         unsafe {
             sys::llama_batch_ext_clear(batch);
-            for (offset, token) in tokens.iter().enumerate() {
-                let index = sys::llama_batch_ext_add_token(batch, 0, *token);
-                let position = first + offset as i32;
+            for entry in entries {
+                let index = sys::llama_batch_ext_add_token(batch, entry.sequence, entry.token);
                 if index < 0
-                    || !sys::llama_batch_ext_set_pos(batch, index, &raw const position)
-                    || !sys::llama_batch_ext_set_output_logits(batch, index, offset == last)
+                    || !sys::llama_batch_ext_set_pos(batch, index, &raw const entry.position)
+                    || !sys::llama_batch_ext_set_output_logits(batch, index, entry.output)
                 {
                     return Err(DecodeError::Failed(index));
                 }
@@ -184,11 +220,18 @@ impl Context {
 
     /// Logits of the last token decoded.
     pub fn logits(&mut self) -> Option<&[f32]> {
+        // The engine counts from the end as well.
+        self.logits_of(-1)
+    }
+
+    /// Logits of the token at this index of the last batch, where they were asked for.
+    pub fn logits_of(&self, index: i32) -> Option<&[f32]> {
         let width = self.model.vocabulary().len() as usize;
-        // SAFETY: a live context; -1 is its last output, of one value for each entry of the
-        // vocabulary, and it stays until the next decode, which needs `self` exclusively.
+        // SAFETY: a live context; the engine refuses an index it has no output for. An output has one
+        // value for each entry of the vocabulary, and stays until the next decode, which needs `self`
+        // exclusively.
         unsafe {
-            let logits = sys::llama_get_logits_ith(self.raw(), -1);
+            let logits = sys::llama_get_logits_ith(self.raw(), index);
             (!logits.is_null()).then(|| std::slice::from_raw_parts(logits, width))
         }
     }

@@ -126,8 +126,7 @@ fn decode_from(
 
 fn tokens(context: &Context, depth: u32) -> Vec<sys::llama_token> {
     let vocabulary = context.model().vocabulary();
-    let mut random = Random::new(SEED);
-    let mut tokens: Vec<_> = (0..depth).map(|_| random.token(vocabulary.len())).collect();
+    let mut tokens = Random::new(SEED).tokens(vocabulary.len(), depth);
     if let (Some(first), Some(token)) = (tokens.first_mut(), vocabulary.first_token()) {
         *first = token;
     }

@@ -63,10 +63,11 @@ fn refused(loaded: &LoadedModel, n_ctx: u32, need: u64, free: u64) -> Stopped {
     )
 }
 
-/// More than any context needs: K and V of twice the model's width in f32 on every layer, logits of
-/// a micro-batch, ten of its rows in f32 and its mask.
+/// More than any context needs: K and V of twice the model's width in f32 on every layer (a recurrent
+/// state takes less than 256 tokens do), logits of a micro-batch, ten of its rows in f32 and its mask.
 fn bound(model: &Model, params: &sys::llama_context_params) -> u128 {
-    let n_ctx = u128::from(params.n_ctx) + 256;
+    let states = u128::from(params.n_seq_max.max(1)) * 256;
+    let n_ctx = u128::from(params.n_ctx) + states;
     let width = u128::from(model.n_embd());
     let tokens = u128::from(params.n_ubatch.min(params.n_batch).max(1));
     let vocabulary = u128::from(model.vocabulary().len());
@@ -93,6 +94,7 @@ fn needed(loaded: &LoadedModel, params: &sys::llama_context_params, request: u64
     Some(host.map(|part| part.context + part.compute).sum())
 }
 
-fn gib(bytes: u64) -> String {
+/// Bytes in words.
+pub fn gib(bytes: u64) -> String {
     format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
 }

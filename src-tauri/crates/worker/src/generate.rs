@@ -10,18 +10,19 @@
 use std::time::{Duration, Instant};
 
 use llama_cpp_sys_2 as sys;
-use twospeed_engine::protocol::{Ability, Event, FailureCode, Generate, Generated, Stop, Token};
+use twospeed_engine::protocol::{Event, FailureCode, Generate, Generated, Stop, Token};
 
 use crate::context::DecodeError;
 use crate::failure::Stopped;
-use crate::load::{LoadedModel, check_positions, check_same_load};
+use crate::load::{LoadedModel, check_positions, check_reads, check_same_load, check_writes};
 use crate::pieces::Pieces;
 use crate::sampler::Sampler;
 use crate::serve::Worker;
 use crate::served::Served;
+use crate::settings::{CONTEXT_STEP, tokens_of_context};
 
-/// The engine's contexts are multiples of this.
-const CONTEXT_STEP: u32 = 256;
+/// What fails where decoding does, for sentences.
+const WHAT: &str = "the answer";
 
 /// Serves one request on the loaded model.
 ///
@@ -54,7 +55,9 @@ pub fn generate(worker: &mut Worker, ask: &Generate, request: u64) -> Result<Eve
     } else {
         served.start_anew()
     };
-    prefill(&mut served, ask, &prompt[reused..]).map_err(|error| failed(&loaded, error))?;
+    served
+        .prefill(&prompt[reused..])
+        .map_err(|error| loaded.stopped(WHAT, error))?;
     let prefilled = clock.now();
     let written = write(worker, &loaded, ask, &mut served, room, &clock)?;
 
@@ -109,26 +112,8 @@ impl Clock {
 
 fn check(loaded: &LoadedModel, ask: &Generate) -> Result<(), Stopped> {
     check_same_load(loaded, &ask.settings)?;
-    let why = match loaded.model.ability() {
-        Ability::Embeds => Some("is an embedding model: it reads text and writes none"),
-        Ability::Diffuses => Some("is a diffusion model: it does not write token by token"),
-        Ability::Generates if loaded.model.has_encoder() => {
-            Some("is an encoder-decoder model: it does not go on with a prompt")
-        }
-        Ability::Generates if !loaded.model.vocabulary().has_tokenizer() => {
-            Some("has no tokenizer, so it cannot read a prompt")
-        }
-        Ability::Generates => None,
-    };
-    if let Some(why) = why {
-        let message = format!("{} {why}.", loaded.name());
-        return Err(Stopped::because(FailureCode::NotAble, message));
-    }
-    if ask.settings.embeddings {
-        return Err(Stopped::bad_setting(
-            "embeddings is on: the engine then gives vectors and no text; switch it off.",
-        ));
-    }
+    check_writes(loaded, &ask.settings)?;
+    check_reads(loaded)?;
     if ask.n_predict == 0 {
         return Err(Stopped::bad_setting(
             "n_predict is 0: ask for at least 1 token.",
@@ -172,30 +157,7 @@ fn room(loaded: &LoadedModel, ask: &Generate, n_prompt: usize) -> Result<u32, St
         )));
     }
     check_positions(loaded, room)?;
-    u32::try_from(room)
-        .ok()
-        .filter(|room| *room <= i32::MAX as u32 - CONTEXT_STEP)
-        .ok_or_else(|| {
-            too_small(format!(
-                "{room} tokens are more than any context holds: ask for fewer."
-            ))
-        })
-}
-
-fn prefill(
-    served: &mut Served,
-    ask: &Generate,
-    tokens: &[sys::llama_token],
-) -> Result<(), DecodeError> {
-    let n_batch = served
-        .context()
-        .n_batch()
-        .min(ask.settings.n_batch as usize);
-    for batch in tokens.chunks(n_batch) {
-        served.decode(batch)?;
-    }
-    served.context().wait();
-    Ok(())
+    tokens_of_context(room)
 }
 
 struct Written {
@@ -219,10 +181,9 @@ fn write(
     let mut token_at = Vec::new();
     let mut first_sampled = None;
     let stop = loop {
-        let logits = served.context().logits().unwrap_or_default();
-        let token = sampler
-            .next(logits)
-            .ok_or_else(|| failed(loaded, DecodeError::Failed(-1)))?;
+        let token = served
+            .sample(&mut sampler)
+            .map_err(|error| loaded.stopped(WHAT, error))?;
         let at = clock.now();
         first_sampled.get_or_insert(at);
         if vocabulary.ends(token) && !ask.ignore_eos {
@@ -242,7 +203,7 @@ fn write(
             Ok(()) => served.context().wait(),
             Err(DecodeError::Cancelled) => break Stop::Cancelled,
             Err(DecodeError::NoRoom) => break Stop::ContextFull,
-            Err(error) => return Err(failed(loaded, error)),
+            Err(error) => return Err(loaded.stopped(WHAT, error)),
         }
     };
     // What completed no character by the end is said with the last token's time.
@@ -255,24 +216,4 @@ fn write(
         first_sampled: first_sampled.expect("BUG: every way out of the loop has sampled"),
         token_at,
     })
-}
-
-fn failed(loaded: &LoadedModel, error: DecodeError) -> Stopped {
-    match error {
-        DecodeError::Cancelled => Stopped::Cancelled,
-        DecodeError::NoRoom => Stopped::by_engine(
-            FailureCode::ContextTooSmall,
-            format!(
-                "The engine found no room for the prompt of {}: ask for a larger context.",
-                loaded.name()
-            ),
-        ),
-        DecodeError::Failed(number) => Stopped::by_engine(
-            FailureCode::DecodeFailed,
-            format!(
-                "The engine could not compute the answer of {} (its error {number}).",
-                loaded.name()
-            ),
-        ),
-    }
 }

@@ -8,8 +8,9 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use twospeed_engine::Settings;
-use twospeed_engine::protocol::{Event, FailureCode, Load, Loaded, PageCache};
+use twospeed_engine::protocol::{Ability, Event, FailureCode, Load, Loaded, PageCache};
 
+use crate::context::DecodeError;
 use crate::failure::Stopped;
 use crate::log::{self, Line};
 use crate::model::Model;
@@ -36,6 +37,32 @@ impl LoadedModel {
     pub fn name(&self) -> String {
         name(&self.path)
     }
+
+    /// That this model is of the wrong kind for what was asked; `why` goes on from its name.
+    pub fn not_able(&self, why: &str) -> Stopped {
+        Stopped::because(FailureCode::NotAble, format!("{} {why}.", self.name()))
+    }
+
+    /// Why `what` (a test, an answer) came to no end on this model.
+    pub fn stopped(&self, what: &str, error: DecodeError) -> Stopped {
+        match error {
+            DecodeError::Cancelled => Stopped::Cancelled,
+            DecodeError::NoRoom => Stopped::by_engine(
+                FailureCode::ContextTooSmall,
+                format!(
+                    "The context is too small for {what} on {}: the engine found no room for the next tokens.",
+                    self.name()
+                ),
+            ),
+            DecodeError::Failed(number) => Stopped::by_engine(
+                FailureCode::DecodeFailed,
+                format!(
+                    "The engine could not compute {what} on {} (its error {number}).",
+                    self.name()
+                ),
+            ),
+        }
+    }
 }
 
 fn name(path: &Path) -> String {
@@ -45,10 +72,21 @@ fn name(path: &Path) -> String {
         .into_owned()
 }
 
-/// Loads a model. The clock covers what the engine does, from asking for the model to its return;
-/// what is asked of the page cache happens before.
+/// Loads a model in the place of the one before.
 pub fn load(worker: &mut Worker, load: Load, request: u64) -> Result<Event, Stopped> {
     worker.unload();
+    let (model, loaded) = read(worker, load, request)?;
+    worker.keep(model);
+    Ok(Event::Loaded(loaded))
+}
+
+/// Reads a model, beside what is loaded. The clock covers what the engine does, from asking for the
+/// model to its return; what is asked of the page cache happens before.
+pub fn read(
+    worker: &mut Worker,
+    load: Load,
+    request: u64,
+) -> Result<(LoadedModel, Loaded), Stopped> {
     let files = files::parts(&worker.resolve(&load.model.0));
     files::check(&files)?;
     let first = files
@@ -99,13 +137,13 @@ pub fn load(worker: &mut Worker, load: Load, request: u64) -> Result<Event, Stop
         ability: model.ability(),
         recurrent: model.is_recurrent(),
     };
-    worker.keep(LoadedModel {
+    let model = LoadedModel {
         model: Rc::new(model),
         path: first,
         settings: load.settings,
         lines,
-    });
-    Ok(Event::Loaded(loaded))
+    };
+    Ok((model, loaded))
 }
 
 fn refused(path: &Path, lines: &[Line]) -> Stopped {
@@ -171,6 +209,40 @@ pub fn check_same_load(loaded: &LoadedModel, settings: &Settings) -> Result<(), 
         "{} was loaded with other settings than this test asks for: load it again first.",
         loaded.name()
     )))
+}
+
+/// Refuses what does not write an answer token by token.
+pub fn check_writes(loaded: &LoadedModel, settings: &Settings) -> Result<(), Stopped> {
+    let why = match loaded.model.ability() {
+        Ability::Embeds => "is an embedding model: it reads text and writes none",
+        Ability::Diffuses => "is a diffusion model: it does not write token by token",
+        Ability::Generates if loaded.model.has_encoder() => {
+            "is an encoder-decoder model: it does not go on with a prompt"
+        }
+        Ability::Generates if settings.embeddings => {
+            return Err(Stopped::bad_setting(
+                "embeddings is on: the engine then gives vectors and no text; switch it off.",
+            ));
+        }
+        Ability::Generates => return Ok(()),
+    };
+    Err(loaded.not_able(why))
+}
+
+/// Refuses what cannot turn text into tokens.
+pub fn check_reads(loaded: &LoadedModel) -> Result<(), Stopped> {
+    if loaded.model.vocabulary().has_tokenizer() {
+        return Ok(());
+    }
+    Err(loaded.not_able("has no tokenizer, so it cannot read a prompt"))
+}
+
+/// Refuses what has no tokens to measure with.
+pub fn check_vocabulary(loaded: &LoadedModel) -> Result<(), Stopped> {
+    if loaded.model.vocabulary().len() > 0 {
+        return Ok(());
+    }
+    Err(loaded.not_able("has no vocabulary, so there are no tokens to measure with"))
 }
 
 /// Refuses more tokens than the model has positions for.

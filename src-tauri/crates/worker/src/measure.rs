@@ -5,22 +5,19 @@
 //!
 //! [`Request::Measure`]: twospeed_engine::protocol::Request::Measure
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use llama_cpp_sys_2 as sys;
-use twospeed_engine::TestSpec;
-use twospeed_engine::protocol::{Ability, Event, FailureCode, Measure, Measured, Phase, Sample};
+use twospeed_engine::protocol::{Ability, Event, Measure};
+use twospeed_engine::{Settings, TestSpec};
 
 use crate::context::{Context, DecodeError};
 use crate::failure::Stopped;
-use crate::load::LoadedModel;
+use crate::load::{self, LoadedModel};
 use crate::random::Random;
-use crate::serve::{Answer, Worker};
-use crate::{load, log, os};
-
-/// How long the worker stays busy between "go" and the start of the clock: by then the app sleeps
-/// again and so does the thread that read the message. Busy, so that the core does not clock down.
-const SETTLE: Duration = Duration::from_millis(2);
+use crate::repeat::{self, Test, Timed, ns_since, repeat};
+use crate::serve::Worker;
+use crate::settings::tokens_of_context;
 
 /// Runs one test on the loaded model.
 pub fn measure(worker: &mut Worker, test: &Measure, request: u64) -> Result<Event, Stopped> {
@@ -28,82 +25,32 @@ pub fn measure(worker: &mut Worker, test: &Measure, request: u64) -> Result<Even
     worker.served = None;
     let loaded = worker.loaded()?;
     check(&loaded, test)?;
-    let n_ctx = u32::try_from(test.spec.context())
-        .ok()
-        .filter(|n_ctx| *n_ctx < i32::MAX as u32)
-        .ok_or_else(|| {
-            Stopped::because(
-                FailureCode::ContextRefused,
-                format!(
-                    "{} tokens are more than any context holds.",
-                    test.spec.context()
-                ),
-            )
-        })?;
-    let mut context = worker.make_context(&loaded, &test.settings, n_ctx, request)?;
+    let n_ctx = tokens_of_context(test.spec.context())?;
+    let context = worker.make_context(&loaded, &test.settings, n_ctx, request)?;
     check_remembers(&loaded, &context, test.spec)?;
-
     let mut run = Run {
         random: Random::new(test.seed),
         spec: test.spec,
+        settings: &test.settings,
+        tokens: Tokens::default(),
         n_batch: context.n_batch().min(test.settings.n_batch as usize),
         n_vocab: loaded.model.vocabulary().len(),
         first: loaded.model.vocabulary().first_token(),
+        context,
     };
-    let failed = |error| stopped(&loaded, test.spec, error);
-    if test.warmup {
-        worker.say_phase(Phase::Warmup);
-        run.warm_up(&mut context).map_err(failed)?;
-    }
-    let mut repetitions = 0;
-    while repetitions < test.repetitions {
-        context.forget();
-        if test.spec.n_depth > 0 {
-            let wire = &mut worker.wire;
-            worker
-                .depth
-                .fill(&mut context, &test.settings, test.spec.n_depth, |phase| {
-                    wire.say(&Event::Phase(phase))
-                })
-                .map_err(failed)?;
-        }
-        let tokens = run.tokens();
-        worker.say_phase(Phase::Repetition {
-            number: repetitions + 1,
-        });
-        match worker.wait_for_go()? {
-            Answer::Go => {}
-            Answer::Enough => break,
-        }
-        let sample = timed(&mut context, &run, &tokens, repetitions).map_err(failed)?;
-        worker.wire.say(&Event::Sample(sample));
-        repetitions += 1;
-    }
-    Ok(Event::Measured(Measured {
-        repetitions,
-        peak_rss_bytes: os::peak_rss_bytes(),
-    }))
+    repeat(worker, &loaded, &mut run, test.repetitions, test.warmup)
 }
 
 /// Refuses what cannot be measured before anything is computed.
 fn check(loaded: &LoadedModel, test: &Measure) -> Result<(), Stopped> {
     load::check_same_load(loaded, &test.settings)?;
-    if test.repetitions == 0 {
-        return Err(Stopped::bad_setting(
-            "0 repetitions measure nothing: ask for at least 1.",
-        ));
-    }
+    repeat::check(test.repetitions)?;
     if test.spec.tokens() == 0 {
         return Err(Stopped::bad_setting(
             "The test has no tokens: give a prompt or tokens to generate.",
         ));
     }
-    if loaded.model.vocabulary().len() == 0 {
-        return Err(not_able(
-            loaded,
-            "has no vocabulary, so there are no tokens to measure with",
-        ));
-    }
+    load::check_vocabulary(loaded)?;
     load::check_positions(loaded, test.spec.context())?;
     let ability = loaded.model.ability();
     if ability == Ability::Generates {
@@ -114,16 +61,14 @@ fn check(loaded: &LoadedModel, test: &Measure) -> Result<(), Stopped> {
         _ => "is an embedding model: it reads a text in one pass",
     };
     if test.spec.n_gen > 0 {
-        return Err(not_able(
-            loaded,
-            &format!("{what} and has no decode speed; measure its prefill (-p) alone"),
-        ));
+        return Err(loaded.not_able(&format!(
+            "{what} and has no decode speed; measure its prefill (-p) alone"
+        )));
     }
     if test.spec.n_depth > 0 {
-        return Err(not_able(
-            loaded,
-            &format!("{what} and keeps nothing of it, so there is no depth; use -d 0"),
-        ));
+        return Err(loaded.not_able(&format!(
+            "{what} and keeps nothing of it, so there is no depth; use -d 0"
+        )));
     }
     let settings = &test.settings;
     let at_once = settings.n_batch.min(if settings.n_ubatch == 0 {
@@ -150,52 +95,70 @@ fn check_remembers(loaded: &LoadedModel, context: &Context, spec: TestSpec) -> R
     {
         return Ok(());
     }
-    Err(not_able(
-        loaded,
+    Err(loaded.not_able(
         "keeps no cache, so it has no decode speed; measure its prefill (-p) alone, in one micro-batch",
     ))
 }
 
-fn not_able(loaded: &LoadedModel, why: &str) -> Stopped {
-    Stopped::because(FailureCode::NotAble, format!("{} {why}.", loaded.name()))
-}
-
-fn stopped(loaded: &LoadedModel, spec: TestSpec, error: DecodeError) -> Stopped {
-    match error {
-        DecodeError::Cancelled => Stopped::Cancelled,
-        DecodeError::NoRoom => Stopped::by_engine(
-            FailureCode::ContextTooSmall,
-            format!(
-                "The context is too small for {spec} on {}: the engine found no room for the next tokens.",
-                loaded.name()
-            ),
-        ),
-        DecodeError::Failed(number) => Stopped::by_engine(
-            FailureCode::DecodeFailed,
-            format!(
-                "The engine could not compute {spec} on {} (its error {number}).",
-                loaded.name()
-            ),
-        ),
-    }
-}
-
 /// Tokens of one repetition.
+#[derive(Debug, Default)]
 struct Tokens {
     prompt: Vec<sys::llama_token>,
     generated: Vec<sys::llama_token>,
 }
 
-struct Run {
+struct Run<'a> {
+    context: Context,
     random: Random,
     spec: TestSpec,
+    settings: &'a Settings,
+    /// Of the repetition that is next.
+    tokens: Tokens,
     n_batch: usize,
     n_vocab: u32,
     first: Option<sys::llama_token>,
 }
 
-impl Run {
-    fn tokens(&mut self) -> Tokens {
+impl Test for Run<'_> {
+    fn name(&self) -> String {
+        self.spec.to_string()
+    }
+
+    /// The whole prompt and one single token, as llama-bench warms up.
+    fn warm_up(&mut self) -> Result<(), DecodeError> {
+        self.tokens = self.draw();
+        self.tokens.generated.truncate(1);
+        self.context.forget();
+        self.decode(0)
+    }
+
+    fn prepare(&mut self, worker: &mut Worker) -> Result<(), DecodeError> {
+        self.context.forget();
+        if self.spec.n_depth > 0 {
+            let wire = &mut worker.wire;
+            worker.depth.fill(
+                &mut self.context,
+                self.settings,
+                self.spec.n_depth,
+                |phase| wire.say(&Event::Phase(phase)),
+            )?;
+        }
+        self.tokens = self.draw();
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<Timed, DecodeError> {
+        let start = Instant::now();
+        self.decode(self.spec.n_depth)?;
+        Ok(Timed {
+            ns: ns_since(start),
+            reading: None,
+        })
+    }
+}
+
+impl Run<'_> {
+    fn draw(&mut self) -> Tokens {
         let prompt = self.begin(self.spec.n_prompt);
         let generated = self.begin(self.spec.n_gen);
         Tokens { prompt, generated }
@@ -203,69 +166,28 @@ impl Run {
 
     /// Random tokens; the first is the one that begins every text of the model, where it has one.
     fn begin(&mut self, count: u32) -> Vec<sys::llama_token> {
-        let mut tokens: Vec<_> = (0..count)
-            .map(|_| self.random.token(self.n_vocab))
-            .collect();
+        let mut tokens = self.random.tokens(self.n_vocab, count);
         if let (Some(token), Some(first)) = (tokens.first_mut(), self.first) {
             *token = first;
         }
         tokens
     }
 
-    /// The whole prompt and one single token, as llama-bench warms up.
-    fn warm_up(&mut self, context: &mut Context) -> Result<(), DecodeError> {
-        let mut tokens = self.tokens();
-        tokens.generated.truncate(1);
-        context.forget();
-        self.decode(context, &tokens, 0)
-    }
-
     /// What is timed: the prompt in batches, then single tokens, each waited for.
-    fn decode(
-        &self,
-        context: &mut Context,
-        tokens: &Tokens,
-        depth: u32,
-    ) -> Result<(), DecodeError> {
+    fn decode(&mut self, depth: u32) -> Result<(), DecodeError> {
         let mut position = depth as i32;
-        for batch in tokens.prompt.chunks(self.n_batch) {
-            context.decode(batch, position)?;
+        for batch in self.tokens.prompt.chunks(self.n_batch) {
+            self.context.decode(batch, position)?;
             position += batch.len() as i32;
         }
-        if !tokens.prompt.is_empty() {
-            context.wait();
+        if !self.tokens.prompt.is_empty() {
+            self.context.wait();
         }
-        for token in &tokens.generated {
-            context.decode(std::slice::from_ref(token), position)?;
-            context.wait();
+        for token in &self.tokens.generated {
+            self.context.decode(std::slice::from_ref(token), position)?;
+            self.context.wait();
             position += 1;
         }
         Ok(())
     }
-}
-
-fn timed(
-    context: &mut Context,
-    run: &Run,
-    tokens: &Tokens,
-    index: u32,
-) -> Result<Sample, DecodeError> {
-    log::hush();
-    let settle = Instant::now();
-    while settle.elapsed() < SETTLE {
-        std::hint::spin_loop();
-    }
-    let before = os::usage();
-    let start = Instant::now();
-    let result = run.decode(context, tokens, run.spec.n_depth);
-    let ns = start.elapsed().as_nanos() as u64;
-    let during = os::usage().since(before);
-    log::release();
-    result.map(|()| Sample {
-        index,
-        ns,
-        involuntary_switches: during.involuntary_switches,
-        major_faults: during.major_faults,
-        reading: None,
-    })
 }

@@ -23,6 +23,11 @@ impl Random {
         // Multiplying and taking the high half spreads evenly without a division's bias.
         ((u128::from(self.next()) * u128::from(n_vocab)) >> 64) as i32
     }
+
+    /// That many of them.
+    pub fn tokens(&mut self, n_vocab: u32, count: u32) -> Vec<i32> {
+        (0..count).map(|_| self.token(n_vocab)).collect()
+    }
 }
 
 #[cfg(test)]
@@ -41,10 +46,7 @@ mod tests {
 
     #[test]
     fn a_seed_repeats_its_tokens() {
-        let tokens = |seed| -> Vec<i32> {
-            let mut random = Random::new(seed);
-            (0..50).map(|_| random.token(49_152)).collect()
-        };
+        let tokens = |seed| -> Vec<i32> { Random::new(seed).tokens(49_152, 50) };
         assert_eq!(tokens(1), tokens(1));
         assert_ne!(tokens(1), tokens(2));
     }

@@ -15,6 +15,7 @@ use crate::failure::Stopped;
 use crate::load::LoadedModel;
 use crate::placement::{Told, placement};
 use crate::served::Served;
+use crate::settings::Room;
 use crate::threads::ThreadPool;
 use crate::wire::{self, Message, Wire};
 use crate::{
@@ -151,16 +152,17 @@ impl Worker {
         load::set_numa(&mut self.numa, settings)
     }
 
-    /// Makes a context of `n_ctx` tokens and says what lies where.
+    /// Makes a context with that room and says what lies where.
     pub fn make_context(
         &mut self,
         loaded: &LoadedModel,
         settings: &Settings,
-        n_ctx: u32,
+        room: impl Into<Room>,
         request: u64,
     ) -> Result<Context, Stopped> {
         self.set_numa(settings)?;
-        let params = settings::context_params(settings, n_ctx, loaded.model.has_encoder())?;
+        let room = room.into();
+        let params = settings::context_params(settings, room, loaded.model.has_encoder())?;
         let threads = ThreadPool::new(settings, self.allowed_cpus.as_deref())?;
         foresee::check(loaded, &params, request)?;
         let start = Instant::now();
@@ -172,7 +174,8 @@ impl Worker {
             Stopped::by_engine(
                 FailureCode::ContextRefused,
                 format!(
-                    "The engine refuses a context of {n_ctx} tokens for {}: {}.",
+                    "The engine refuses a context of {} tokens for {}: {}.",
+                    room.n_ctx,
                     loaded.name(),
                     why.trim_end_matches('.')
                 ),

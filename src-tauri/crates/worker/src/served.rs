@@ -4,6 +4,7 @@ use llama_cpp_sys_2 as sys;
 use twospeed_engine::Settings;
 
 use crate::context::{Context, DecodeError};
+use crate::sampler::Sampler;
 
 /// A context and the tokens in its cache, in order.
 #[derive(Debug)]
@@ -38,19 +39,22 @@ impl Served {
         self.remembered.len()
     }
 
+    /// How many tokens this prompt shares with those in the cache, from its first one on.
+    pub fn shares(&self, prompt: &[sys::llama_token]) -> usize {
+        self.remembered
+            .iter()
+            .zip(prompt)
+            .take_while(|(cached, wanted)| cached == wanted)
+            .count()
+    }
+
     /// Keeps what the cache holds of this prompt, forgets the rest, and returns how many tokens it
     /// kept. The last token of a prompt is always computed: its logits are needed.
     ///
     /// Where the memory cannot drop a tail (recurrent state) or has lost what lies before it (a
     /// sliding window), everything is forgotten, and 0 is the honest number.
     pub fn reuse(&mut self, prompt: &[sys::llama_token]) -> usize {
-        let common = self
-            .remembered
-            .iter()
-            .zip(prompt)
-            .take_while(|(cached, wanted)| cached == wanted)
-            .count();
-        let keep = common.min(prompt.len().saturating_sub(1));
+        let keep = self.shares(prompt).min(prompt.len().saturating_sub(1));
         let goes_back = keep < self.remembered.len();
         if keep == 0
             || (goes_back
@@ -81,6 +85,22 @@ impl Served {
         0
     }
 
+    /// Computes the rest of a prompt, batch by batch, and waits for it.
+    pub fn prefill(&mut self, tokens: &[sys::llama_token]) -> Result<(), DecodeError> {
+        let n_batch = self.context.n_batch().min(self.settings.n_batch as usize);
+        for batch in tokens.chunks(n_batch) {
+            self.decode(batch)?;
+        }
+        self.context.wait();
+        Ok(())
+    }
+
+    /// Chooses the token that follows the last one decoded.
+    pub fn sample(&mut self, sampler: &mut Sampler) -> Result<sys::llama_token, DecodeError> {
+        let logits = self.context.logits().unwrap_or_default();
+        sampler.next(logits).ok_or(DecodeError::Failed(-1))
+    }
+
     /// Decodes tokens after those it remembers, and does not wait for the result.
     pub fn decode(&mut self, tokens: &[sys::llama_token]) -> Result<(), DecodeError> {
         self.context.decode(tokens, self.remembered.len() as i32)?;
@@ -91,47 +111,18 @@ impl Served {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::Path;
-    use std::rc::Rc;
-    use std::sync::atomic::{AtomicU32, Ordering};
-
     use super::*;
-    use crate::model::Model;
-    use crate::model_params::ModelParams;
     use crate::settings::context_params;
+    use crate::testing::tiny_model;
     use crate::threads::ThreadPool;
-    use crate::{backend, os};
 
-    /// A tiny model of which the project has the header: with zeros for weights it computes nothing
-    /// of interest, and remembers as the real ones do.
     fn served(name: &str, bytes: u64, n_ctx: u32) -> Served {
-        backend::for_tests();
-        let header = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../../tests/data/gguf/archs")
-            .join(format!("{name}.header.gguf"));
-        static FILES: AtomicU32 = AtomicU32::new(0);
-        let number = FILES.fetch_add(1, Ordering::Relaxed);
-        let path =
-            std::env::temp_dir().join(format!("twospeed-{}-{number}.gguf", std::process::id()));
-        fs::copy(header, &path).unwrap();
-        fs::File::options()
-            .write(true)
-            .open(&path)
-            .unwrap()
-            .set_len(bytes)
-            .unwrap();
         let settings = Settings {
             n_threads: 1,
             ..Settings::default()
         };
-        let params = ModelParams::new(&settings).unwrap();
-        // SAFETY: `params` lives until the model is loaded.
-        let model =
-            unsafe { Model::load(&os::engine_path(path.as_os_str()).unwrap(), params.raw()) };
-        fs::remove_file(&path).unwrap();
-        let model = Rc::new(model.unwrap());
-        let params = context_params(&settings, n_ctx, false).unwrap();
+        let model = tiny_model(name, bytes);
+        let params = context_params(&settings, n_ctx.into(), false).unwrap();
         let threads = ThreadPool::new(&settings, None).unwrap();
         let context = Context::new(&model, params, Some(threads), u64::MAX - 1).unwrap();
         Served::new(context, settings)

@@ -3,6 +3,7 @@
 //! A value the engine does not know is an error that names it, never a silent default.
 
 use llama_cpp_sys_2 as sys;
+use twospeed_engine::protocol::FailureCode;
 use twospeed_engine::{FlashAttention, Settings};
 
 use crate::failure::Stopped;
@@ -10,12 +11,51 @@ use crate::failure::Stopped;
 /// Most threads a thread pool of ggml can hold (GGML_MAX_N_THREADS).
 pub const MAX_THREADS: usize = 512;
 
-/// Context parameters for `n_ctx` tokens, as llama-bench sets them.
+/// The engine's contexts are multiples of this.
+pub const CONTEXT_STEP: u32 = 256;
+
+/// What a context has room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Tokens, of all sequences together.
+    pub n_ctx: u32,
+    /// Sequences side by side.
+    pub sequences: u32,
+    /// A part of the cache for each sequence; otherwise they share one.
+    pub split: bool,
+}
+
+/// Room for one sequence of that many tokens.
+impl From<u32> for Room {
+    fn from(n_ctx: u32) -> Self {
+        Self {
+            n_ctx,
+            sequences: 1,
+            split: true,
+        }
+    }
+}
+
+/// Tokens of a context as the engine counts them; else a sentence.
+pub fn tokens_of_context(tokens: u64) -> Result<u32, Stopped> {
+    // Rounding up must not leave the engine's numbers.
+    u32::try_from(tokens)
+        .ok()
+        .filter(|n_ctx| *n_ctx <= i32::MAX as u32 - CONTEXT_STEP)
+        .ok_or_else(|| {
+            Stopped::because(
+                FailureCode::ContextRefused,
+                format!("{tokens} tokens are more than any context holds: ask for fewer."),
+            )
+        })
+}
+
+/// Context parameters for that room, the rest as llama-bench sets it.
 ///
 /// `whole_outputs`: the model's outputs cannot be limited (encoders, embeddings).
 pub fn context_params(
     settings: &Settings,
-    n_ctx: u32,
+    room: Room,
     whole_outputs: bool,
 ) -> Result<sys::llama_context_params, Stopped> {
     if settings.n_batch == 0 {
@@ -31,7 +71,9 @@ pub fn context_params(
     let threads = threads(settings)?;
     // SAFETY: a function without preconditions.
     let mut raw = unsafe { sys::llama_context_default_params() };
-    raw.n_ctx = n_ctx;
+    raw.n_ctx = room.n_ctx;
+    raw.n_seq_max = room.sequences;
+    raw.kv_unified = !room.split;
     raw.n_batch = settings.n_batch;
     raw.n_ubatch = settings.n_ubatch;
     // 0 is "as many as the batch has": llama-bench's default, and the same as a whole micro-batch.
@@ -153,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_defaults_are_llama_benchs() {
-        let raw = context_params(&with(|_| {}), 640, false).unwrap();
+        let raw = context_params(&with(|_| {}), Room::from(640), false).unwrap();
         assert_eq!((raw.n_ctx, raw.n_batch, raw.n_ubatch), (640, 2048, 512));
         assert_eq!(raw.n_outputs_max, 0, "a whole micro-batch");
         assert_eq!((raw.n_threads, raw.n_threads_batch), (2, 2));
@@ -166,14 +208,35 @@ mod tests {
     }
 
     #[test]
+    fn sequences_have_a_part_of_the_room_each_or_share_it() {
+        let shape = |room| {
+            let raw = context_params(&with(|_| {}), room, false).unwrap();
+            (raw.n_ctx, raw.n_seq_max, raw.kv_unified)
+        };
+        assert_eq!(shape(Room::from(640)), (640, 1, false));
+        let mut room = Room {
+            n_ctx: 1024,
+            sequences: 4,
+            split: true,
+        };
+        assert_eq!(shape(room), (1024, 4, false));
+        room.split = false;
+        assert_eq!(shape(room), (1024, 4, true));
+    }
+
+    #[test]
     fn one_output_leaves_room_for_one() {
         let settings = with(|s| s.n_outputs = 1);
         assert_eq!(
-            context_params(&settings, 256, false).unwrap().n_outputs_max,
+            context_params(&settings, Room::from(256), false)
+                .unwrap()
+                .n_outputs_max,
             1
         );
         assert_eq!(
-            context_params(&settings, 256, true).unwrap().n_outputs_max,
+            context_params(&settings, Room::from(256), true)
+                .unwrap()
+                .n_outputs_max,
             0,
             "an encoder outputs every token"
         );
@@ -188,7 +251,7 @@ mod tests {
                 s.type_k = name.into();
                 s.type_v = name.into();
             });
-            let raw = context_params(&settings, 256, false).unwrap();
+            let raw = context_params(&settings, Room::from(256), false).unwrap();
             // SAFETY: a constant C string of ggml.
             let its_name = unsafe { crate::backend::text(sys::ggml_type_name(raw.type_k)) };
             assert_eq!(its_name, name);
@@ -200,11 +263,14 @@ mod tests {
     fn an_unknown_value_is_named_with_its_setting() {
         let bad_type = with(|s| s.type_v = "q3_k".into());
         assert_eq!(
-            message(context_params(&bad_type, 256, false)),
+            message(context_params(&bad_type, Room::from(256), false)),
             "type_v is \"q3_k\", which the engine does not know: give f32, f16, bf16, q8_0, q4_0, q4_1, iq4_nl, q5_0, q5_1."
         );
         let no_threads = with(|s| s.n_threads = 0);
-        assert!(message(context_params(&no_threads, 256, false)).starts_with("n_threads is 0"));
+        assert!(
+            message(context_params(&no_threads, Room::from(256), false))
+                .starts_with("n_threads is 0")
+        );
     }
 
     #[test]
