@@ -1,5 +1,7 @@
 //! The tokens of a model.
 
+use std::ffi::CStr;
+
 use llama_cpp_sys_2 as sys;
 
 use crate::model::Model;
@@ -51,8 +53,30 @@ impl<'a> Vocabulary<'a> {
         unsafe { sys::llama_vocab_is_eog(self.raw, token) }
     }
 
-    /// Tokens of a text, with what the model wants around it; `None` when there are too many.
+    /// The text of an entry; it need not be UTF-8.
+    pub fn entry(self, token: sys::llama_token) -> Option<&'a CStr> {
+        // SAFETY: as above, of a vocabulary that is one; the engine throws at a number that is no
+        // entry. The C string lives as long as the model.
+        unsafe {
+            let known =
+                self.has_tokenizer() && u32::try_from(token).is_ok_and(|token| token < self.len());
+            let text = known.then(|| sys::llama_vocab_get_text(self.raw, token))?;
+            (!text.is_null()).then(|| CStr::from_ptr(text))
+        }
+    }
+
+    /// Tokens of a text, with what the model wants around it; `None` when there are too many. The
+    /// names of special tokens stand for them.
     pub fn tokenize(self, text: &str) -> Option<Vec<sys::llama_token>> {
+        self.tokenize_with(text, true)
+    }
+
+    /// The same, but the names of special tokens are text like any other.
+    pub fn tokenize_plain(self, text: &str) -> Option<Vec<sys::llama_token>> {
+        self.tokenize_with(text, false)
+    }
+
+    fn tokenize_with(self, text: &str, special: bool) -> Option<Vec<sys::llama_token>> {
         let length = i32::try_from(text.len()).ok()?;
         // A token is at least a byte, and a few may be added.
         let mut tokens = vec![0; text.len() + 8];
@@ -67,7 +91,7 @@ impl<'a> Vocabulary<'a> {
                     tokens.as_mut_ptr(),
                     room,
                     true,
-                    true,
+                    special,
                 )
             };
             if count == i32::MIN {
