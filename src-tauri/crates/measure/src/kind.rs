@@ -106,12 +106,13 @@ impl Kind {
             Self::Speed | Self::FirstToken { .. } | Self::PrefixCache { .. } => spec.context(),
             Self::Users {
                 users,
+                split_kv,
                 shared_prompt,
-                ..
             } => {
                 let (users, depth) = (u64::from(*users), u64::from(spec.n_depth));
                 let (prompt, answer) = (u64::from(spec.n_prompt), u64::from(spec.n_gen));
-                if *shared_prompt {
+                // A part of its own holds the shared prompt too.
+                if *shared_prompt && !split_kv {
                     depth + prompt + users * answer
                 } else {
                     users * (depth + prompt + answer)
@@ -194,6 +195,12 @@ mod tests {
         // 4 * (128 + 32) = 640; 128 + 4 * 32 = 256.
         assert_eq!(users(false).context(SPEC), 640);
         assert_eq!(users(true).context(SPEC), 256);
+        let split = Kind::Users {
+            users: 4,
+            split_kv: true,
+            shared_prompt: true,
+        };
+        assert_eq!(split.context(SPEC), 640, "each part holds it");
         assert_eq!(Kind::Speed.context(SPEC), 160);
     }
 
