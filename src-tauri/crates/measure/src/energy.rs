@@ -76,7 +76,7 @@ mod tests {
     fn what_was_not_read_is_unknown_and_not_free() {
         let unread = kept(1_000_000_000, None, None);
         assert_eq!(
-            joules_per_token(&Kind::Speed, TG128, &[unread.clone()]),
+            joules_per_token(&Kind::Speed, TG128, std::slice::from_ref(&unread)),
             None
         );
         let read = kept(1_000_000_000, Some(12.8), Some(1.0));

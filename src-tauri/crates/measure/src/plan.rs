@@ -60,8 +60,13 @@ pub enum Order {
     #[default]
     OneByOne,
     /// One repetition of each test in turn (A B A B), so that what drifts meets all alike.
+    ///
+    /// A test begins with its first turn and ends with its last; a failure ends it alone. Its
+    /// warm-up comes before its first turn only, unless its model had to be loaded again: a worker
+    /// holds one model, so tests of different models load and warm up at each turn.
     Interleaved,
-    /// One repetition of each test in turn until the time is up, however many that makes.
+    /// One repetition of each test in turn until the time is up, however many that makes and at
+    /// least one; the time is looked at between repetitions. Otherwise as [`Order::Interleaved`].
     Sustained {
         /// Seconds.
         seconds: u32,

@@ -9,6 +9,10 @@ use crate::record::{SampleRecord, TestEnd, TestRecord};
 /// A step of a run. Nothing is said inside a timed section.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "progress", rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a step is handed over once and kept nowhere"
+)]
 pub enum Progress {
     /// The run begins.
     RunStarted {

@@ -54,7 +54,8 @@ pub struct TestRecord {
     pub kind: Kind,
     /// Every setting.
     pub settings: Settings,
-    /// Repetitions asked for.
+    /// Repetitions asked for: the most where it is repeated until its mean is known, 1 where only
+    /// the time ends it or it is judged once. What else was asked stands in the run's plan.
     pub repetitions: u32,
     /// One untimed warm-up came first.
     pub warmup: bool,

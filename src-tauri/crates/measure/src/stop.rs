@@ -20,7 +20,7 @@ impl Stop {
         self.now.cancel();
     }
 
-    /// Stops after the test that runs.
+    /// Stops after the test that runs; where tests take turns, when each has had its turn.
     pub fn after_test(&self) {
         self.after_test.cancel();
     }
