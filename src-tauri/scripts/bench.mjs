@@ -6,6 +6,7 @@ const benchmarks = {
   parity: () => import("./bench/parity.mjs"),
   window: () => import("./bench/window.mjs"),
   faces: () => import("./bench/faces.mjs"),
+  quality: () => import("./bench/quality.mjs"),
   dropin: () => import("./bench/dropin.mjs"),
 };
 

