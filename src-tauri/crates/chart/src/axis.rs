@@ -5,6 +5,8 @@ use crate::text::{self, Weight};
 
 /// The least distance between two ticks, in px.
 const LEAST_SPACING: f64 = 44.0;
+/// The same upward.
+const LEAST_RISE: f64 = 28.0;
 /// The least gap between two tick labels, in px.
 const LEAST_GAP: f64 = 14.0;
 /// More ticks than any axis has room for.
@@ -31,20 +33,37 @@ impl Linear {
     /// It ends at a tick where that costs little, else just past the largest value. Where there
     /// is nothing to hold (zero, not finite) it holds 1.
     pub fn holding(largest: f64, origin: f64, length: f64) -> Self {
+        let extent = |label: &str| text::width(label, TICK_SIZE, Weight::Regular) + LEAST_GAP;
+        Self::fitting(largest, origin, length, LEAST_SPACING, extent)
+    }
+
+    /// The same for values that grow upward, where labels stand above each other.
+    pub fn upward(largest: f64, length: f64) -> Self {
+        Self::fitting(largest, 0.0, length, LEAST_RISE, |_| LEAST_RISE)
+    }
+
+    /// `extent` is the room that a label and the gap to the next one take along the axis.
+    fn fitting(
+        largest: f64,
+        origin: f64,
+        length: f64,
+        spacing: f64,
+        extent: impl Fn(&str) -> f64,
+    ) -> Self {
         let largest = if largest.is_finite() && largest > 0.0 {
             largest.clamp(1e-9, 1e307)
         } else {
             1.0
         };
-        let mut step = round_step(largest * LEAST_SPACING / length);
+        let mut step = round_step(largest * spacing / length);
         loop {
             let px_per_tick = step / largest * length;
             let ticks = (largest / step).min(MOST_TICKS) as u32 + 1;
             let widest = (0..=ticks)
                 .map(|i| number::tick(f64::from(i) * step, step))
-                .map(|label| text::width(&label, TICK_SIZE, Weight::Regular))
+                .map(|label| extent(&label))
                 .fold(0.0, f64::max);
-            if px_per_tick >= widest + LEAST_GAP || step > largest {
+            if px_per_tick >= widest || step > largest {
                 break;
             }
             step = round_step(step * 1.5);

@@ -23,7 +23,7 @@ pub struct Data {
     pub subtitle: String,
     /// Provenance.
     pub footer: Vec<String>,
-    /// The panels from left to right.
+    /// The panels from left to right, or from top to bottom.
     pub panels: Vec<Panel>,
     /// The rows from top to bottom, with the names that the picture may have shortened.
     pub rows: Vec<Row>,
@@ -35,11 +35,11 @@ pub struct Data {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS), ts(rename = "FigurePanel"))]
 pub struct Panel {
-    /// `prefill` or `decode`.
+    /// `prefill`, `decode`, `first_token`, ...
     pub id: String,
     /// Unit of its values: `tok/s`.
     pub unit: String,
-    /// Position of zero, in px from the left.
+    /// Position of zero, in px from the left, or from the top where values grow upward.
     pub origin: f64,
     /// Px per unit: a value lies at `origin + value * scale`.
     pub scale: f64,
@@ -47,6 +47,10 @@ pub struct Panel {
     pub end: f64,
     /// Values of the ticks.
     pub ticks: Vec<f64>,
+    /// Values grow upward: one lies at `origin - value * scale`.
+    pub upward: bool,
+    /// What marks stand at beside their value: `depth`, `users`, `seconds`.
+    pub across: Option<String>,
 }
 
 /// One row.
@@ -68,6 +72,12 @@ pub struct Row {
 pub enum MarkKind {
     /// A measured mean.
     Bar,
+    /// A measured mean at a place across: a depth, users, seconds.
+    Point,
+    /// A part of a bar: what a wait consists of.
+    Part,
+    /// Tokens that were taken from the cache: no part of any time.
+    Reused,
     /// A place where nothing was measured.
     Missing,
     /// The highest speed that the machine allows.
@@ -81,7 +91,7 @@ pub enum MarkKind {
 impl MarkKind {
     /// Whether its words say the whole cell: what a screen reader reads, one stop for a keyboard.
     pub fn is_headline(self) -> bool {
-        matches!(self, Self::Bar | Self::Missing)
+        matches!(self, Self::Bar | Self::Point | Self::Missing)
     }
 }
 
@@ -95,6 +105,12 @@ pub struct Mark {
     pub panel: usize,
     /// Index into the rows.
     pub row: usize,
+    /// Counts the headlines from 0; what belongs to one has its number.
+    pub cell: usize,
+    /// Where it stands across: depth, users, seconds.
+    pub at: Option<f64>,
+    /// What it is of where a panel has several lines or parts for a row: `each user`, `prefill`.
+    pub part: Option<String>,
     /// Its value: the mean of a bar, the middle of a band. Not measured is `None`.
     pub value: Option<f64>,
     /// Lower end of a band.
@@ -128,6 +144,9 @@ impl Mark {
             kind,
             panel,
             row,
+            cell: 0,
+            at: None,
+            part: None,
             value: None,
             low: None,
             high: None,
@@ -142,4 +161,14 @@ impl Mark {
             text,
         }
     }
+}
+
+/// Numbers the cells: a headline begins one, what follows it belongs to it.
+pub(crate) fn numbered(mut marks: Vec<Mark>) -> Vec<Mark> {
+    let mut headlines = 0usize;
+    for mark in &mut marks {
+        headlines += usize::from(mark.kind.is_headline());
+        mark.cell = headlines.saturating_sub(1);
+    }
+    marks
 }

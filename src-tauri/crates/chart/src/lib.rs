@@ -29,22 +29,39 @@
 //! ```
 
 mod axis;
+mod bar;
+mod context;
+mod curves;
 pub mod data;
 mod draw;
 mod error;
 mod export;
 mod figure;
+mod first_token;
 mod layout;
+mod look;
+mod measured;
 mod number;
 pub mod palette;
+mod quantization;
+mod rows;
 mod scene;
 mod speeds;
+mod sustained;
 mod svg;
 mod text;
+mod users;
 
+pub use context::{Context, ContextSeries, context};
+pub use curves::{At, Name};
 pub use data::{Data, Mark, MarkKind};
 pub use error::Error;
 pub use export::{LONGEST_SIDE, MOST_PIXELS, PngSize};
 pub use figure::{Figure, Frame, MARGIN};
+pub use first_token::{FirstToken, Part, Request, Wait, first_token};
+pub use measured::{Measured, Range, clearly};
 pub use palette::Theme;
-pub use speeds::{Measured, Overlays, Phase, Range, Row, Speeds, clearly, finding, speeds};
+pub use quantization::{Divergence, Quality, QuantizationRow, Quantizations, quantization};
+pub use speeds::{Overlays, Phase, Row, Speeds, finding, speeds};
+pub use sustained::{Sustained, SustainedSeries, sustained};
+pub use users::{Users, UsersSeries, users};

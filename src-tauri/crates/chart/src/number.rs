@@ -65,7 +65,7 @@ pub fn deviation(deviation: f64, mean: f64) -> String {
         return "0".to_owned();
     }
     let first_digit = (-deviation.log10().floor()).max(0.0) as usize;
-    if first_digit > decimals(mean) + 2 || deviation < PLAIN.start {
+    if first_digit > decimals(mean) + 2 {
         return format!("{deviation:.0e}");
     }
     fixed(deviation, decimals(mean).max(first_digit))
@@ -115,6 +115,56 @@ pub fn file_size(bytes: u64) -> String {
         _ => 2,
     };
     format!("{value:.places$}\u{a0}{unit}")
+}
+
+/// A whole number with its thousands apart: `4,096`.
+pub fn count(value: f64) -> String {
+    fixed(value.round(), 0)
+}
+
+/// A share as a percentage with as many digits as say something: `38 %`, `4.1 %`, `0.3 %`.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let places = if percent.abs() < 9.95 { 1 } else { 0 };
+    let text = format!("{percent:.places$}");
+    format!("{}\u{a0}%", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+/// A time in the unit that reads best: `0.84 ms`, `9.3 ms`, `700 ms`, `1.24 s`, `83 s`.
+pub fn duration(ms: f64) -> String {
+    let (value, unit) = if ms < 999.5 {
+        (ms, "ms")
+    } else {
+        (ms / 1e3, "s")
+    };
+    let places = match value {
+        v if v >= 99.95 || (unit == "ms" && v >= 9.95) => 0,
+        v if v >= 9.995 || (unit == "ms" && v >= 0.995) => 1,
+        v if v >= 0.01 || v == 0.0 => 2,
+        _ => 4,
+    };
+    format!("{}\u{a0}{unit}", fixed(value, places))
+}
+
+/// A whole number in words up to twelve: `four`.
+pub fn in_words(value: f64) -> String {
+    const WORDS: [&str; 12] = [
+        "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+        "twelve",
+    ];
+    let index = value.round() as usize;
+    match WORDS.get(index.wrapping_sub(1)) {
+        Some(word) => (*word).to_owned(),
+        None => count(value),
+    }
+}
+
+/// The same with a capital, to begin a sentence.
+pub fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().collect::<String>() + letters.as_str()
+    })
 }
 
 /// How many times `ratio` is: `12 times`, `2 times`, `1.4 times`.
@@ -178,6 +228,7 @@ mod tests {
         assert_eq!(deviation(0.004, 79.6), "0.004");
         assert_eq!(deviation(0.000_04, 79.6), "4e-5");
         assert_eq!(deviation(1e-9, 1e-6), "1e-9");
+        assert_eq!(deviation(0.0009, 0.0412), "0.0009");
     }
 
     #[test]
@@ -217,6 +268,46 @@ mod tests {
         ] {
             assert_eq!(file_size(bytes), text, "{bytes}");
         }
+    }
+
+    #[test]
+    fn a_time_is_in_the_unit_that_reads_best() {
+        for (ms, text) in [
+            (0.0, "0.00\u{a0}ms"),
+            (0.843, "0.84\u{a0}ms"),
+            (0.996, "1.0\u{a0}ms"),
+            (9.32, "9.3\u{a0}ms"),
+            (21.4, "21\u{a0}ms"),
+            (999.4, "999\u{a0}ms"),
+            (999.6, "1.00\u{a0}s"),
+            (12_340.0, "12.3\u{a0}s"),
+            (83_000.0, "83.0\u{a0}s"),
+            (312_000.0, "312\u{a0}s"),
+        ] {
+            assert_eq!(duration(ms), text, "{ms}");
+        }
+    }
+
+    #[test]
+    fn a_percentage_has_the_digits_that_say_something() {
+        for (share, text) in [
+            (0.38, "38"),
+            (0.041, "4.1"),
+            (0.0996, "10"),
+            (0.012, "1.2"),
+            (0.0, "0"),
+        ] {
+            assert_eq!(percent(share), format!("{text}\u{a0}%"), "{share}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_are_words_up_to_twelve() {
+        assert_eq!(in_words(1.0), "one");
+        assert_eq!(capital(&in_words(12.0)), "Twelve");
+        assert_eq!(in_words(13.0), "13");
+        assert_eq!(in_words(0.0), "0");
+        assert_eq!(count(4_096.0), "4,096");
     }
 
     #[test]

@@ -207,24 +207,24 @@ impl Scene {
         self.shapes.push((layer, shape));
     }
 
-    /// Adds a grid line; labels that cross it get a ground of their own.
-    pub fn grid_line(&mut self, x: f64, top: f64, bottom: f64) {
-        self.grid.push(Rect::between(x - 0.5, top, x + 0.5, bottom));
-        self.under(
-            Layer::Grid,
-            Shape::Line {
-                from: (x, top),
-                to: (x, bottom),
-                stroke: 1.0,
-                role: Role::Grid,
-                dash: None,
-            },
-        );
+    /// Adds a grid line, upright or level; labels that cross it get a ground of their own.
+    pub fn grid_line(&mut self, from: (f64, f64), to: (f64, f64)) {
+        let line = line(from, to, 1.0, Role::Grid);
+        self.grid.push(bounds(&line));
+        self.under(Layer::Grid, line);
     }
 
     /// Adds a mark; its room is taken.
     pub fn mark(&mut self, layer: Layer, shape: Shape) {
-        self.taken.push(bounds(&shape));
+        match shape {
+            // Beside a slope there is room that the box around it would not show.
+            Shape::Line {
+                from, to, stroke, ..
+            } if from.0 != to.0 && from.1 != to.1 => {
+                self.taken.extend(along(from, to, stroke));
+            }
+            _ => self.taken.push(bounds(&shape)),
+        }
         self.shapes.push((layer, shape));
     }
 
@@ -259,6 +259,24 @@ impl Scene {
     }
 }
 
+/// Length of the pieces that a slope is cut into, in px.
+const PIECE: f64 = 4.0;
+
+/// The room a sloping line takes, piece by piece.
+fn along(from: (f64, f64), to: (f64, f64), stroke: f64) -> impl Iterator<Item = Rect> {
+    let pieces = ((to.0 - from.0).hypot(to.1 - from.1) / PIECE)
+        .ceil()
+        .max(1.0);
+    let at = move |i: f64| {
+        let t = i / pieces;
+        (from.0 + (to.0 - from.0) * t, from.1 + (to.1 - from.1) * t)
+    };
+    (0..pieces as u32).map(move |i| {
+        let (a, b) = (at(f64::from(i)), at(f64::from(i) + 1.0));
+        Rect::between(a.0, a.1, b.0, b.1).grown(stroke / 2.0, stroke / 2.0)
+    })
+}
+
 /// The room a shape takes.
 fn bounds(shape: &Shape) -> Rect {
     match shape {
@@ -271,4 +289,20 @@ fn bounds(shape: &Shape) -> Rect {
         }
         Shape::Text(label) => label.bounds(),
     }
+}
+
+/// A solid line.
+pub fn line(from: (f64, f64), to: (f64, f64), stroke: f64, role: Role) -> Shape {
+    Shape::Line {
+        from,
+        to,
+        stroke,
+        role,
+        dash: None,
+    }
+}
+
+/// The middle of a pixel, where a line of 1 px is sharp.
+pub fn crisp(x: f64) -> f64 {
+    x.floor() + 0.5
 }

@@ -101,6 +101,11 @@ pub fn clean(text: &str) -> String {
     out.trim().to_owned()
 }
 
+/// [`clean`], where something is left.
+pub fn filled(text: &str) -> Option<String> {
+    Some(clean(text)).filter(|text| !text.is_empty())
+}
+
 /// Accents that stay on one letter.
 const MOST_ACCENTS: usize = 2;
 

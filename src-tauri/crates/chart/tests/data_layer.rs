@@ -216,6 +216,7 @@ fn marks_come_row_by_row_prefill_first_and_the_bar_before_its_details() {
             MarkKind::Ceiling => 1,
             MarkKind::Band => 2,
             MarkKind::Sample => 3,
+            other => panic!("not of this figure: {other:?}"),
         };
         (mark.row, mark.panel, kind, mark.repetition)
     };

@@ -31,6 +31,7 @@ mod resume;
 mod run;
 mod schema;
 mod set_aside;
+pub mod tables;
 mod test;
 mod tuned;
 mod write;

@@ -127,6 +127,7 @@ async fn overviews(
     let ids: Vec<_> = runs.iter().map(|run| run.id).collect();
     let mut models = models(connection, &ids).await?;
     let mut counts = counts(connection, &ids).await?;
+    let mut suspect = suspect(connection, &ids).await?;
     Ok(runs
         .into_iter()
         .map(|run| {
@@ -135,6 +136,7 @@ async fn overviews(
                 models: models.remove(&run.id).unwrap_or_default(),
                 tests,
                 samples,
+                suspect: suspect.remove(&run.id).unwrap_or_default(),
                 run,
             }
         })
@@ -196,6 +198,25 @@ async fn counts(
         *count += cells.count("tests")?;
     }
     Ok(counts)
+}
+
+/// How many results of each run cannot be right and were not allowed.
+async fn suspect(
+    connection: &mut SqliteConnection,
+    runs: &[Uuid],
+) -> Result<HashMap<Uuid, u64>, Fault> {
+    let rows = sqlx::query(
+        "SELECT run, count(*) AS tests FROM test
+         WHERE suspect IS NOT NULL AND allowed_at IS NULL
+           AND run IN (SELECT value FROM json_each(?))
+         GROUP BY run",
+    )
+    .bind(list(runs))
+    .fetch_all(connection)
+    .await?;
+    rows.iter()
+        .map(|row| Ok((Cells(row).id("run")?, Cells(row).count("tests")?)))
+        .collect()
 }
 
 /// Tests as far as this version can read them.

@@ -119,6 +119,9 @@ pub struct RunOverview {
     pub tests: TestCounts,
     /// Samples of all tests together.
     pub samples: u64,
+    /// Results that cannot be right and were not allowed.
+    #[serde(default)]
+    pub suspect: u64,
 }
 
 /// A model as it is named in a list.

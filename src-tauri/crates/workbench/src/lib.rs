@@ -7,6 +7,7 @@
 
 mod data_folder;
 mod download;
+pub mod figures;
 mod problem;
 mod quantize;
 mod read_speed;
@@ -18,6 +19,7 @@ pub mod tune;
 
 pub use data_folder::{DataFolder, NoHome};
 pub use download::{download, measuring_now};
+pub use figures::{FigureInput, FigureKind, Source, grouped};
 pub use problem::Problem;
 pub use quantize::{
     QuantizePlan, QuantizeProgress, QuantizeRequest, QuantizedFile, plan_quantize, quantize,
@@ -27,7 +29,5 @@ pub use run::{
     ResumeRequest, RunRequest, Unsaved, hold_lease, lease_place, resume, run, waiting_sentence,
 };
 pub use save::{SaveError, save};
-pub use speeds::{
-    Bar, ResultId, SpeedsOptions, bars, differs, grouped, measured, speeds, speeds_of,
-};
+pub use speeds::{Bar, ResultId, SpeedsOptions, bars, differs, measured, speeds, speeds_of};
 pub use subject::{BUILTIN, Subject, flash_attention, needs};

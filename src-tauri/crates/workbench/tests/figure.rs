@@ -255,7 +255,7 @@ async fn what_disturbed_a_measurement_stands_in_the_footer() {
     disturb(&mut runs, 1, &[spread, load.clone()]);
     assert_eq!(
         care(&runs).as_deref(),
-        Some("To be read with care, 1 of 2 rows: other programs at work, samples far apart.")
+        Some("To be read with care, 1 of 2 results: other programs at work, samples far apart.")
     );
     disturb(&mut runs, 2, &[load]);
     assert_eq!(

@@ -1,13 +1,15 @@
 //! Ceilings: dashed lines with their values beside them.
 
+use crate::bar::BAR;
+use crate::look::{BESIDE, NOTE};
 use crate::number;
 use crate::palette::Role;
-use crate::scene::{Anchor, Label, Layer, Rect, Scene, Shape};
+use crate::rows::Geometry;
+use crate::scene::{Anchor, Label, Layer, Rect, Scene, Shape, crisp, line};
 
 use super::Prepared;
-use super::cell::{Cell, NOTE_ABOVE, line};
-use super::geometry::{BAR, Geometry};
-use super::panel::{BESIDE, NOTE, PanelView, crisp};
+use super::cell::{Cell, NOTE_ABOVE};
+use super::panel::PanelView;
 
 /// A ceiling's mark stands out of the bar by so much above and below.
 const OUT: (f64, f64) = (6.0, 7.0);

@@ -2,15 +2,11 @@
 
 use std::cmp::Ordering;
 
-use crate::number;
+use crate::measured::{Measured, clearly, faster};
 use crate::text::{self, Weight};
 
-use super::{Measured, Prepared};
+use super::Prepared;
 
-/// The least difference that counts where both deviations are known, relative to the larger.
-const LEAST: f64 = 0.02;
-/// The same where one is not.
-const LEAST_WITHOUT_DEVIATION: f64 = 0.10;
 /// Fewer measured values make no trend.
 const LEAST_POINTS: usize = 3;
 /// Names in a title are shortened to so many px.
@@ -28,33 +24,6 @@ pub fn finding(rows: &[Prepared], subject: &str) -> String {
         rows => trend(rows).or_else(|| champions(rows)),
     };
     found.unwrap_or_else(|| plain(rows, subject))
-}
-
-/// Whether `a` is clearly slower or faster than `b`: their whiskers do not touch, and the
-/// difference is worth a word. `None` where there is no telling.
-pub fn clearly(a: &Measured, b: &Measured) -> Option<Ordering> {
-    let difference = (a.mean - b.mean).abs();
-    let larger = a.mean.max(b.mean);
-    let clear = match (a.deviation, b.deviation) {
-        (Some(sa), Some(sb)) => difference > sa + sb && difference >= LEAST * larger,
-        _ => difference >= LEAST_WITHOUT_DEVIATION * larger && larger > 0.0,
-    };
-    (clear && difference > 0.0).then(|| a.mean.total_cmp(&b.mean))
-}
-
-/// How much faster, and the word that leads to what: `12 times as fast` `as`, `9 % faster` `than`.
-fn faster(fast: &Measured, slow: &Measured) -> (String, &'static str) {
-    let ratio = fast.mean / slow.mean;
-    if !ratio.is_finite() || ratio >= 1e6 {
-        ("far faster".to_owned(), "than")
-    } else if ratio >= 1.195 {
-        (format!("{} as fast", number::times(ratio)), "as")
-    } else {
-        (
-            format!("{:.0}\u{a0}% faster", (ratio - 1.0) * 100.0),
-            "than",
-        )
-    }
 }
 
 fn single(row: &Prepared) -> Option<String> {
@@ -231,11 +200,11 @@ fn plain(rows: &[Prepared], subject: &str) -> String {
     let subject = match rows {
         _ if !subject.is_empty() => subject.to_owned(),
         [] => return speeds.to_owned(),
-        [row] => match &row.group {
-            Some(group) => format!("{group} {}", row.label),
-            None => row.label.clone(),
+        [row] => match &row.names.group {
+            Some(group) => format!("{group} {}", row.names.label),
+            None => row.names.label.clone(),
         },
-        [first, ..] if groups(&all) == 1 => match &first.group {
+        [first, ..] if groups(&all) == 1 => match &first.names.group {
             Some(group) => group.clone(),
             None => format!("{} runs", rows.len()),
         },
@@ -250,7 +219,7 @@ fn measured(row: &Prepared) -> [Option<&Measured>; 2] {
 }
 
 fn groups(rows: &[&Prepared]) -> usize {
-    let mut names: Vec<_> = rows.iter().map(|row| &row.group).collect();
+    let mut names: Vec<_> = rows.iter().map(|row| &row.names.group).collect();
     names.sort();
     names.dedup();
     names.len()
@@ -263,10 +232,10 @@ fn names(rows: &[&Prepared]) -> Vec<Option<String>> {
     let names: Vec<String> = rows
         .iter()
         .map(|row| {
-            let name = match &row.group {
+            let name = match &row.names.group {
                 Some(group) if groups == rows.len() => group.clone(),
-                Some(group) if groups > 1 => format!("{group} {}", row.label),
-                _ => row.label.clone(),
+                Some(group) if groups > 1 => format!("{group} {}", row.names.label),
+                _ => row.names.label.clone(),
             };
             text::shorten(&name, NAME, 20.0, Weight::SemiBold)
         })

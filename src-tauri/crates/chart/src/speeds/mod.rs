@@ -3,23 +3,21 @@
 mod ceiling;
 mod cell;
 mod finding;
-mod geometry;
 mod notes;
 mod panel;
 mod readout;
 
 use crate::Error;
-use crate::data::{self, Data};
+use crate::data::{Data, numbered};
 use crate::figure::{Figure, Frame};
 use crate::layout;
-use crate::number;
-use crate::palette::Role;
-use crate::scene::{Label, Layer, Scene, Shape};
-use crate::text::{self, Weight};
+use crate::look::PHASES;
+use crate::measured::{Measured, Range, sound, sound_measured, sound_range};
+use crate::rows::{Geometry, Names};
+use crate::scene::Scene;
+use crate::text;
 
-pub use finding::clearly;
-use geometry::Geometry;
-use panel::{PHASES, PanelView};
+use panel::PanelView;
 
 /// What the figure shows. Speeds are tokens per second.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -96,32 +94,10 @@ pub struct Phase {
     pub ceiling: Option<f64>,
 }
 
-/// A measured speed.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Measured {
-    /// Mean of the samples.
-    pub mean: f64,
-    /// Standard deviation; unknown for one sample.
-    pub deviation: Option<f64>,
-    /// Each repetition in its order; empty where only the mean is known.
-    pub samples: Vec<f64>,
-}
-
-/// A range of speeds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Range {
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
-
 /// A row made fit to draw: names clean, numbers finite and not negative.
 #[derive(Debug, Clone)]
 struct Prepared {
-    group: Option<String>,
-    label: String,
-    details: Vec<String>,
+    names: Names,
     file_bytes: Option<u64>,
     phases: [Phase; 2],
 }
@@ -138,50 +114,17 @@ impl Prepared {
                 .ceiling
                 .filter(|ceiling| overlays.ceiling && sound(*ceiling)),
         };
-        let filled = |text: &str| Some(text::clean(text)).filter(|text| !text.is_empty());
         Self {
-            group: row.group.as_deref().and_then(filled),
-            label: filled(&row.label).unwrap_or_else(|| "unnamed".to_owned()),
-            details: row
-                .file_bytes
-                .map(number::file_size)
-                .into_iter()
-                .chain(row.detail.as_deref().and_then(filled))
-                .collect(),
+            names: Names::new(
+                row.group.as_deref(),
+                &row.label,
+                row.file_bytes,
+                row.detail.as_deref(),
+            ),
             file_bytes: row.file_bytes,
             phases: [phase(&row.prefill), phase(&row.decode)],
         }
     }
-}
-
-/// No machine is faster; a number above it is damaged.
-const IMPOSSIBLE: f64 = 1e15;
-
-/// A speed that can be shown. An impossible one, a NaN or a negative one was not measured.
-fn sound(value: f64) -> bool {
-    (0.0..IMPOSSIBLE).contains(&value)
-}
-
-fn sound_measured(measured: &Measured) -> Option<Measured> {
-    sound(measured.mean).then(|| Measured {
-        mean: measured.mean,
-        deviation: measured
-            .deviation
-            .filter(|deviation| sound(*deviation) && measured.samples.len() != 1),
-        samples: measured
-            .samples
-            .iter()
-            .copied()
-            .filter(|sample| sound(*sample))
-            .collect(),
-    })
-}
-
-fn sound_range(range: Range) -> Option<Range> {
-    (sound(range.low) && sound(range.high)).then_some(Range {
-        low: range.low.min(range.high),
-        high: range.low.max(range.high),
-    })
 }
 
 fn prepare(input: &Speeds) -> Vec<Prepared> {
@@ -219,10 +162,21 @@ pub fn speeds(input: &Speeds, frame: &Frame) -> Result<Figure, Error> {
     let mut scene = Scene::default();
     let header = layout::header(&mut scene, &title, &subtitle, width);
     let below = layout::footer_height(&statements, width);
-    let geometry = Geometry::new(&rows, width, header, below, frame.inner_height());
+    let names: Vec<&Names> = rows.iter().map(|row| &row.names).collect();
+    let shared = [0, 1]
+        .into_iter()
+        .any(|i| panel::shared_ceiling(&rows, i).is_some());
+    let geometry = Geometry::new(
+        &names,
+        2,
+        shared,
+        (width, frame.inner_height()),
+        header,
+        below,
+    );
     let panels: [PanelView; 2] = [0, 1].map(|i| PanelView::new(i, &rows, &geometry));
 
-    draw_names(&mut scene, &rows, &geometry);
+    geometry.draw_names(&mut scene, &names);
     for (panel, test) in panels.iter().zip([&input.prefill_test, &input.decode_test]) {
         panel.draw_frame(&mut scene, &geometry, test.as_deref());
     }
@@ -248,51 +202,10 @@ pub fn speeds(input: &Speeds, frame: &Frame) -> Result<Figure, Error> {
         subtitle,
         footer: statements,
         panels: panels.iter().map(PanelView::data).collect(),
-        rows: rows
-            .iter()
-            .map(|row| data::Row {
-                group: row.group.clone(),
-                label: row.label.clone(),
-                details: row.details.clone(),
-            })
-            .collect(),
-        marks: readout::marks(&panels, &rows, &cells, &ceilings),
+        rows: names.iter().map(|names| names.data()).collect(),
+        marks: numbered(readout::marks(&panels, &rows, &cells, &ceilings)),
     };
     Figure::draw(&scene, data, frame.scale())
-}
-
-/// The names of groups and rows, on the left.
-fn draw_names(scene: &mut Scene, rows: &[Prepared], geometry: &Geometry) {
-    for group in &geometry.groups {
-        let Some(heading) = group.heading else {
-            continue;
-        };
-        let name = rows[group.first].group.as_deref().unwrap_or("Other runs");
-        let name = text::shorten(name, geometry.width, 14.0, Weight::SemiBold);
-        scene.label(Label::new(name, 0.0, heading, 14.0, Role::Ink).bold());
-        let line = (group.top - 0.5).round() + 0.5;
-        scene.under(
-            Layer::Grid,
-            Shape::Line {
-                from: (0.0, line),
-                to: (geometry.width, line),
-                stroke: 1.0,
-                role: Role::Grid,
-                dash: None,
-            },
-        );
-    }
-    for (row, bar_top) in rows.iter().zip(&geometry.bars) {
-        let most = geometry.label_column - 14.0;
-        let first = if row.details.is_empty() { 17.0 } else { 11.0 };
-        let label = text::shorten(&row.label, most, 15.0, Weight::SemiBold);
-        scene.label(Label::new(label, 0.0, bar_top + first, 15.0, Role::Ink).bold());
-        for (i, detail) in row.details.iter().enumerate() {
-            let detail = text::shorten(detail, most, 12.0, Weight::Regular);
-            let y = bar_top + 29.0 + 16.0 * i as f64;
-            scene.label(Label::new(detail, 0.0, y, 12.0, Role::InkThird));
-        }
-    }
 }
 
 /// The name of a phase as the figure writes it in running text.

@@ -1,15 +1,18 @@
 //! The explanations: band, whisker and samples, once each, where there is room.
 
+use crate::bar::BAR;
+use crate::look::NOTE;
+use crate::measured::Range;
 use crate::number;
 use crate::palette::Role;
+use crate::rows::Geometry;
 use crate::scene::{Anchor, Label, Rect, Scene};
 use crate::text::{self, Weight};
 
+use super::Prepared;
 use super::ceiling::{Ceilings, chevron};
 use super::cell::{Cell, NOTE_ABOVE};
-use super::geometry::{BAR, Geometry};
-use super::panel::{NOTE, PanelView};
-use super::{Prepared, Range};
+use super::panel::PanelView;
 
 const WHISKER: &str = "line: ± 1 s.d.";
 const SAMPLES: &str = "dots: samples";

@@ -2,46 +2,16 @@
 
 use crate::axis::{Linear, TICK_SIZE};
 use crate::data;
+use crate::look::{BESIDE, NOTE, PHASES, PhaseLook};
+use crate::measured::reach;
 use crate::number;
 use crate::palette::Role;
-use crate::scene::{Anchor, Label, Scene};
+use crate::rows::Geometry;
+use crate::scene::{Anchor, Label, Scene, crisp};
 use crate::text::{self, Weight};
 
-use super::geometry::Geometry;
-use super::{Measured, Phase, Prepared};
+use super::{Phase, Prepared};
 
-/// What is the same for every figure of a phase.
-pub struct PhaseLook {
-    /// In running text, and the panel's id.
-    pub name: &'static str,
-    /// As a heading.
-    pub heading: &'static str,
-    /// Colour of its shapes.
-    pub shape: Role,
-    /// Colour of its text.
-    pub ink: Role,
-}
-
-/// Prefill, always on the left, and decode.
-pub const PHASES: [PhaseLook; 2] = [
-    PhaseLook {
-        name: "prefill",
-        heading: "Prefill",
-        shape: Role::Prefill,
-        ink: Role::PrefillInk,
-    },
-    PhaseLook {
-        name: "decode",
-        heading: "Decode",
-        shape: Role::Decode,
-        ink: Role::DecodeInk,
-    },
-];
-
-/// Size of notes and of the ceilings' values.
-pub const NOTE: f64 = 12.0;
-/// From a mark to the label beside it.
-pub const BESIDE: f64 = 7.0;
 /// Room for the sign that a value lies beyond the axis.
 pub const CHEVRON: f64 = 12.0;
 /// A prediction this many times larger than all measurements lies beyond the axis, so that the
@@ -123,7 +93,7 @@ impl PanelView {
             let x = crisp(self.axis.at(value));
             if value > 0.0 {
                 for group in &geometry.groups {
-                    scene.grid_line(x, group.top, group.bottom);
+                    scene.grid_line((x, group.top), (x, group.bottom));
                 }
             }
             scene.label(
@@ -155,22 +125,10 @@ impl PanelView {
             scale: self.axis.scale(),
             end: self.axis.end,
             ticks: self.axis.ticks(),
+            upward: false,
+            across: None,
         }
     }
-}
-
-/// The middle of a pixel, where a line of 1 px is sharp.
-pub fn crisp(x: f64) -> f64 {
-    x.floor() + 0.5
-}
-
-/// The largest measured value with its deviation and samples.
-fn reach(measured: &Measured) -> f64 {
-    measured
-        .samples
-        .iter()
-        .copied()
-        .fold(measured.mean + measured.deviation.unwrap_or(0.0), f64::max)
 }
 
 /// The largest value that the axis holds.
@@ -208,7 +166,7 @@ pub fn shared_ceiling(rows: &[Prepared], phase: usize) -> Option<f64> {
 /// Whether a line through all rows would pass the values above the bars.
 fn stands_clear(x: f64, phases: &[&Phase], left: f64) -> bool {
     phases.iter().all(|phase| {
-        let values = super::cell::value_labels(phase.measured.as_ref(), left, 0.0, Role::Ink);
+        let values = crate::bar::value_labels(phase.measured.as_ref(), left, 0.0, Role::Ink);
         values
             .last()
             .is_none_or(|label| label.bounds().right() + 6.0 < x)

@@ -1,12 +1,13 @@
 //! The data layer of the figure: marks in reading order, each with its words.
 
 use crate::data::{Mark, MarkKind};
+use crate::measured::{Measured, Range, in_words};
 use crate::number;
 
 use super::ceiling::Ceilings;
 use super::cell::Cell;
 use super::panel::PanelView;
-use super::{Measured, Phase, Prepared, Range, phase_name};
+use super::{Phase, Prepared, phase_name};
 
 /// Every mark: row by row, prefill before decode; in a cell the bar, its ceiling, its band, its
 /// samples.
@@ -16,14 +17,16 @@ pub fn marks(
     cells: &[[Cell; 2]],
     ceilings: &[Ceilings; 2],
 ) -> Vec<Mark> {
-    let several_groups = rows.iter().any(|row| row.group != rows[0].group);
+    let several_groups = rows
+        .iter()
+        .any(|row| row.names.group != rows[0].names.group);
     let mut marks = Vec::new();
     for (r, (row, pair)) in rows.iter().zip(cells).enumerate() {
         for (p, (panel, cell)) in panels.iter().zip(pair).enumerate() {
             let phase = &row.phases[p];
-            let name = match &row.group {
-                Some(group) if several_groups => format!("{group} {}", row.label),
-                _ => row.label.clone(),
+            let name = match &row.names.group {
+                Some(group) if several_groups => format!("{group} {}", row.names.label),
+                _ => row.names.label.clone(),
             };
             let who = format!("{name}, {}", phase_name(p));
             marks.extend(headline(phase, cell, p, r, &who));
@@ -58,17 +61,7 @@ fn headline(phase: &Phase, cell: &Cell, panel: usize, row: usize, who: &str) -> 
         let text = format!("{who}: not measured{predicted}");
         return Some(Mark::at(MarkKind::Missing, panel, row, cell.missing?, text));
     };
-    let mut text = format!("{who}: {}", number::speed(measured.mean));
-    if let Some(deviation) = measured.deviation {
-        text.push_str(" ± ");
-        text.push_str(&number::deviation(deviation, measured.mean));
-    }
-    text.push_str(" tok/s");
-    match measured.samples.len() {
-        0 => {}
-        1 => text.push_str(", 1 sample"),
-        n => text.push_str(&format!(", {n} samples")),
-    }
+    let mut text = format!("{who}: {}", in_words(measured, "tok/s"));
     text.push_str(&predicted);
     Some(Mark {
         value: Some(measured.mean),

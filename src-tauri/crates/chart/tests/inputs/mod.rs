@@ -3,6 +3,9 @@
 // Each user takes some of them.
 #![allow(dead_code, clippy::unreadable_literal)]
 
+pub mod curves;
+pub mod rows;
+
 use twospeed_chart::{Measured, Overlays, Phase, Range, Row, Speeds};
 
 /// Mean and sample standard deviation of what was measured.

@@ -96,7 +96,16 @@ fn collect(group: &Group, out: &mut Vec<Ink>) {
                         match segment {
                             PathSegment::MoveTo(p) => last = (p.x, p.y),
                             PathSegment::LineTo(p) => {
-                                add(last.0, last.1, p.x, p.y);
+                                // The box around a slope is mostly empty: its pieces' are not.
+                                let (dx, dy) = (p.x - last.0, p.y - last.1);
+                                let slopes = dx != 0.0 && dy != 0.0;
+                                let pieces = if slopes { dx.hypot(dy).ceil() } else { 1.0 };
+                                let at =
+                                    |i: f32| (last.0 + dx * i / pieces, last.1 + dy * i / pieces);
+                                for i in 0..pieces as usize {
+                                    let (a, b) = (at(i as f32), at(i as f32 + 1.0));
+                                    add(a.0, a.1, b.0, b.1);
+                                }
                                 last = (p.x, p.y);
                             }
                             other => panic!("a figure has straight lines only: {other:?}"),

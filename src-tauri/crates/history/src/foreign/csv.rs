@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn quotes_and_separators_within_a_value_are_part_of_it() {
         assert_eq!(
-            split(r#""a ""b"", c",d,"""#, ','),
+            split(r#""a ""b"", c",d,""#, ','),
             None,
             "a quote that is not closed"
         );

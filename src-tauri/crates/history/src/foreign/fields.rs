@@ -15,9 +15,12 @@ pub(super) struct Fields {
 
 impl Fields {
     pub(super) fn new(line: usize, table: usize, map: Map<String, Value>) -> Self {
+        // An empty text tells nothing, but for this one: there is no GPU.
+        let tells =
+            |name: &str, value: &Value| !value.is_null() && (value != "" || name == "gpu_info");
         let map = map
             .into_iter()
-            .filter(|(_, value)| !value.is_null() && value != "")
+            .filter(|(name, value)| tells(name, value))
             .collect();
         Self { line, table, map }
     }

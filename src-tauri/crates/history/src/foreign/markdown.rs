@@ -4,12 +4,15 @@ use super::Found;
 use super::fields::Fields;
 use crate::import::Form;
 
+/// Values with the names of their fields.
+type Named = Vec<(String, String)>;
+
 /// `None` where no table has the columns `test` and `t/s`.
 pub(super) fn read(text: &str) -> Option<(Form, Found)> {
     let mut found = Found::default();
     let mut table: Option<Vec<String>> = None;
     let mut tables = 0;
-    let mut rows: Vec<(usize, usize, Vec<(String, String)>)> = Vec::new();
+    let mut rows: Vec<(usize, usize, Named)> = Vec::new();
     // Rows since the last line that names a build.
     let mut unsigned = 0;
     for (number, line) in text.lines().enumerate() {
@@ -102,7 +105,7 @@ fn build_of(line: &str) -> Option<[(String, String); 2]> {
 }
 
 /// The row's fields by llama-bench's names.
-fn row(headings: &[String], cells: Vec<String>) -> Result<Vec<(String, String)>, String> {
+fn row(headings: &[String], cells: Vec<String>) -> Result<Named, String> {
     let mut fields = Vec::new();
     for (heading, cell) in headings.iter().zip(cells) {
         match heading.as_str() {
@@ -143,7 +146,7 @@ fn field(heading: &str) -> &str {
 }
 
 /// What a test's name says: `pp512`, `pp 512`, `tg128 @ d4096`, `pp512+tg128`.
-pub(super) fn test(name: &str) -> Result<Vec<(String, String)>, String> {
+pub(super) fn test(name: &str) -> Result<Named, String> {
     let unknown = || format!("{name:?} is no name of a test, as pp512 or tg128 @ d4096 are");
     let name: String = name.chars().filter(|c| !c.is_whitespace()).collect();
     let (what, depth) = match name.split_once('@') {
@@ -174,7 +177,7 @@ pub(super) fn test(name: &str) -> Result<Vec<(String, String)>, String> {
 }
 
 /// `228.70 ± 12.09`. The sign between them has many forms once a file changed its encoding.
-fn speed(cell: &str) -> Result<Vec<(String, String)>, String> {
+fn speed(cell: &str) -> Result<Named, String> {
     let words: Vec<_> = cell.split_whitespace().collect();
     let (mean, deviation) = match words[..] {
         [mean] => (mean, None),

@@ -2,13 +2,15 @@
 
 use twospeed_engine::Settings;
 
-use super::row::{Value, settings_fields};
+use super::row::{Row, Value, settings_fields};
 
 /// Columns chosen before the first row, from what the whole plan asks for: a setting has one when
 /// it varies within the plan or differs from llama-bench's default.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Columns {
     pub(super) fields: Vec<&'static str>,
+    /// Fields beyond llama-bench's of today, which CSV and SQL have columns for too.
+    pub(super) extra: Vec<String>,
 }
 
 /// Settings that may have a column, in the table's order.
@@ -64,8 +66,32 @@ impl Columns {
             field => differs(field),
         }));
         fields.extend(["test", "t/s"]);
-        Self { fields }
+        Self {
+            fields,
+            extra: Vec::new(),
+        }
     }
+
+    /// With a column for each further field that one of the rows has, in CSV and SQL.
+    pub(super) fn with_extra(mut self, rows: &[Row]) -> Self {
+        for (name, _) in rows.iter().flat_map(Row::further) {
+            if !self.extra.contains(name) {
+                self.extra.push(name.clone());
+            }
+        }
+        self
+    }
+}
+
+/// The text of each extra field of a row; empty where it has none.
+pub(super) fn extra_values<'a>(
+    names: &'a [String],
+    row: &'a Row,
+) -> impl Iterator<Item = Option<String>> + 'a {
+    names.iter().map(|name| match row.extra.get(name)? {
+        serde_json::Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    })
 }
 
 fn value_of(settings: &Settings, field: &str) -> Value {

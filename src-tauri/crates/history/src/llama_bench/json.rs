@@ -24,13 +24,12 @@ impl Format for Json {
             writeln!(out, ",")?;
         }
         self.rows += 1;
-        writeln!(out, "  {{")?;
-        for (field, value) in FIELDS.iter().zip(row.values()) {
-            writeln!(out, "    \"{field}\": {},", json(&value))?;
+        write!(out, "  {{\n    {}", fields(row).join(",\n    "))?;
+        if !row.samples_ns.is_empty() {
+            write!(out, ",\n    \"samples_ns\": [ {} ]", nanoseconds(row))?;
+            write!(out, ",\n    \"samples_ts\": [ {} ]", speeds(row))?;
         }
-        writeln!(out, "    \"samples_ns\": [ {} ],", nanoseconds(row))?;
-        writeln!(out, "    \"samples_ts\": [ {} ]", speeds(row))?;
-        write!(out, "  }}")
+        write!(out, "\n  }}")
     }
 
     fn end(&mut self, out: &mut dyn Write, _: (&str, u32)) -> io::Result<()> {
@@ -44,12 +43,12 @@ impl Format for JsonLines {
     }
 
     fn row(&mut self, out: &mut dyn Write, row: &Row) -> io::Result<()> {
-        write!(out, "{{")?;
-        for (field, value) in FIELDS.iter().zip(row.values()) {
-            write!(out, "\"{field}\": {}, ", json(&value))?;
+        write!(out, "{{{}", fields(row).join(", "))?;
+        if !row.samples_ns.is_empty() {
+            write!(out, ", \"samples_ns\": [ {} ]", nanoseconds(row))?;
+            write!(out, ",\"samples_ts\": [ {} ]", speeds(row))?;
         }
-        write!(out, "\"samples_ns\": [ {} ],", nanoseconds(row))?;
-        writeln!(out, "\"samples_ts\": [ {} ]}}", speeds(row))
+        writeln!(out, "}}")
     }
 
     fn end(&mut self, _: &mut dyn Write, _: (&str, u32)) -> io::Result<()> {
@@ -57,10 +56,24 @@ impl Format for JsonLines {
     }
 }
 
+/// `"name": value` of each field.
+fn fields(row: &Row) -> Vec<String> {
+    let known = FIELDS.iter().zip(row.values());
+    let mut fields: Vec<_> = known
+        .map(|(field, value)| format!("\"{field}\": {}", json(&value)))
+        .collect();
+    fields.extend(
+        row.further()
+            .map(|(field, value)| format!("{}: {value}", serde_json::Value::from(field.as_str()))),
+    );
+    fields
+}
+
 fn json(value: &Value) -> String {
     match value {
         Value::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
         Value::Flag(flag) => flag.to_string(),
+        Value::Unknown => "null".to_owned(),
         number => number.plain(),
     }
 }

@@ -48,28 +48,19 @@ impl Format for Markdown {
 /// What a cell holds.
 fn cell(field: &str, row: &Row, values: &[Value]) -> String {
     match field {
-        "model" => row.model_type.replace('|', "\\|"),
-        "size" => {
-            let mib = row.model_size as f64 / 1024.0 / 1024.0;
-            if mib < 1024.0 {
-                format!("{mib:.2} MiB")
-            } else {
-                format!("{:.2} GiB", mib / 1024.0)
-            }
-        }
-        "params" => {
-            let number = row.model_n_params as f64;
-            if number < 1e9 {
-                format!("{:.2} M", number / 1e6)
-            } else {
-                format!("{:.2} B", number / 1e9)
-            }
-        }
-        "backend" => row.backends.clone(),
+        "model" => row
+            .model_type
+            .clone()
+            .unwrap_or_default()
+            .replace('|', "\\|"),
+        "size" => row.model_size.map(size).unwrap_or_default(),
+        "params" => row.model_n_params.map(parameters).unwrap_or_default(),
+        "backend" => row.backends.clone().unwrap_or_default(),
         "test" => row.spec.to_string(),
         "t/s" => match row.tokens_per_second() {
-            (mean, Some(deviation)) => format!("{mean:.2} ± {deviation:.2}"),
-            (mean, None) => format!("{mean:.2} ± n/a"),
+            (Some(mean), Some(deviation)) => format!("{mean:.2} ± {deviation:.2}"),
+            (Some(mean), None) => format!("{mean:.2} ± n/a"),
+            (None, _) => "n/a".to_owned(),
         },
         setting => {
             let index = FIELDS
@@ -78,6 +69,24 @@ fn cell(field: &str, row: &Row, values: &[Value]) -> String {
                 .expect("BUG: a column is a field");
             values[index].plain()
         }
+    }
+}
+
+fn size(bytes: u64) -> String {
+    let mib = bytes as f64 / 1024.0 / 1024.0;
+    if mib < 1024.0 {
+        format!("{mib:.2} MiB")
+    } else {
+        format!("{:.2} GiB", mib / 1024.0)
+    }
+}
+
+fn parameters(number: u64) -> String {
+    let number = number as f64;
+    if number < 1e9 {
+        format!("{:.2} M", number / 1e6)
+    } else {
+        format!("{:.2} B", number / 1e9)
     }
 }
 

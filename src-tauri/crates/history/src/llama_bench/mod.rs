@@ -1,10 +1,14 @@
 //! llama-bench's five output formats, byte for byte (build 11434), so that `twospeed bench` can stand
-//! where llama-bench is called today.
+//! where llama-bench is called today; and llama-batched-bench's JSON lines.
+//!
+//! What another tool did not tell is null in JSON and SQL and empty in CSV and the table; fields
+//! beyond llama-bench's of today stand behind them under their own names.
 //!
 //! Two things differ on purpose: apostrophes are escaped in SQL, and the Markdown table says `n/a`
 //! where one sample has no spread (the other formats have no way to say so and print 0, as llama-bench
 //! does).
 
+mod batched;
 mod columns;
 mod csv;
 mod json;
@@ -14,7 +18,9 @@ mod sql;
 
 use std::io::{self, Write};
 
+pub use batched::write_batched;
 pub use columns::Columns;
+pub(crate) use csv::quoted;
 pub use row::{Row, Value, settings_fields};
 
 /// Writes rows in one of llama-bench's formats, one after the other as tests end.
@@ -30,11 +36,11 @@ pub trait Format: Send {
 /// The format of a name as `-o` takes it: `csv`, `json`, `jsonl`, `md`, `sql`.
 pub fn format(name: &str) -> Option<Box<dyn Format>> {
     Some(match name {
-        "csv" => Box::new(csv::Csv),
+        "csv" => Box::<csv::Csv>::default(),
         "json" => Box::<json::Json>::default(),
         "jsonl" => Box::new(json::JsonLines),
         "md" => Box::<markdown::Markdown>::default(),
-        "sql" => Box::new(sql::Sql),
+        "sql" => Box::<sql::Sql>::default(),
         _ => return None,
     })
 }
@@ -42,14 +48,18 @@ pub fn format(name: &str) -> Option<Box<dyn Format>> {
 /// Writes rows that are all there, with the columns that tell them apart.
 pub fn write(format: &mut dyn Format, rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
     let settings: Vec<_> = rows.iter().map(|row| &row.settings).collect();
-    let backends = rows.first().map_or("CPU", |row| row.backends.as_str());
+    let backends = rows.first().and_then(|row| row.backends.as_deref());
     let threads = settings.first().map_or(1, |settings| settings.n_threads);
-    format.begin(out, &Columns::of(backends, &settings, threads))?;
+    let columns = Columns::of(backends.unwrap_or("CPU"), &settings, threads).with_extra(rows);
+    format.begin(out, &columns)?;
     for row in rows {
         format.row(out, row)?;
     }
     match rows.last() {
-        Some(row) => format.end(out, (&row.build_commit, row.build_number)),
+        Some(row) => {
+            let commit = row.build_commit.as_deref().unwrap_or("unknown");
+            format.end(out, (commit, row.build_number.unwrap_or(0)))
+        }
         None => format.end(out, ("unknown", 0)),
     }
 }
@@ -86,7 +96,7 @@ mod tests {
         let mut format = format(name).unwrap();
         let mut out = Vec::new();
         let settings: Vec<_> = rows.iter().map(|row| &row.settings).collect();
-        let columns = Columns::of(&rows[0].backends, &settings, 1);
+        let columns = Columns::of(rows[0].backends.as_deref().unwrap(), &settings, 1);
         format.begin(&mut out, &columns).unwrap();
         for row in rows {
             format.row(&mut out, row).unwrap();
@@ -195,6 +205,7 @@ mod tests {
                 Value::Text(_) => "TEXT",
                 Value::Integer(_) | Value::Flag(_) => "INTEGER",
                 Value::Real(_) => "REAL",
+                Value::Unknown => panic!("{field}"),
             };
             assert_eq!(row::sql_type(field), kind, "{field}");
         }
@@ -203,7 +214,7 @@ mod tests {
     #[test]
     fn an_apostrophe_does_not_end_a_value() {
         let mut rows = rows_of_json(&sample("plain.json"));
-        rows[0].model_filename = "it's.gguf".into();
+        rows[0].model_filename = Some("it's.gguf".into());
         assert!(write("sql", &rows).contains("'it''s.gguf'"));
     }
 

@@ -4,7 +4,10 @@
 mod edit;
 mod exchange;
 mod folders;
+mod foreign;
+mod foreign_faults;
 mod kill;
+mod kinds;
 mod open;
 mod queries;
 mod record;

@@ -7,9 +7,10 @@ use std::str::FromStr;
 use twospeed_engine::{Settings, TestSpec};
 use twospeed_history::{Test, WholeRun};
 use twospeed_library::names::without_quantization;
-use twospeed_measure::TestStatus;
 use twospeed_measure::model::MeasuredModel;
 use uuid::Uuid;
+
+use crate::figures::{Source, alike, is_done, variant};
 
 /// One row of the figure: the tests of one model under one choice of settings in one run.
 #[derive(Debug, Clone, Copy)]
@@ -65,15 +66,17 @@ impl<'a> Bar<'a> {
         [self.prefill, self.decode].into_iter().flatten()
     }
 
+    /// Where its numbers come from.
+    pub fn source(&self) -> Source<'a> {
+        Source {
+            run: self.run,
+            tests: self.tests().collect(),
+        }
+    }
+
     /// Its name, which stays the same when the other of its two tests is made.
     pub fn id(&self) -> Option<ResultId> {
-        let first = self
-            .tests()
-            .min_by_key(|test| (test.record.position, test.record.started_at))?;
-        Some(ResultId {
-            run: self.run.run.id,
-            test: first.record.id,
-        })
+        Some(self.source().id())
     }
 
     /// Name of the model without its quantization.
@@ -115,12 +118,8 @@ fn add<'a>(bars: &mut Vec<Bar<'a>>, first: usize, run: &'a WholeRun, test: &'a T
     let TestSpec {
         n_prompt, n_depth, ..
     } = record.spec;
-    let variant = variant(test);
     let same = |bar: &Bar<'_>| {
-        bar.model.fingerprint == record.model.fingerprint
-            && *bar.settings == record.settings
-            && bar.depth == n_depth
-            && bar.variant == variant
+        bar.depth == n_depth && bar.tests().next().is_some_and(|other| alike(other, test))
     };
     let free = |bar: &Bar<'_>| {
         if n_prompt > 0 {
@@ -139,7 +138,7 @@ fn add<'a>(bars: &mut Vec<Bar<'a>>, first: usize, run: &'a WholeRun, test: &'a T
             model: &record.model,
             settings: &record.settings,
             depth: n_depth,
-            variant,
+            variant: variant(test),
             prefill: None,
             decode: None,
         });
@@ -152,18 +151,11 @@ fn add<'a>(bars: &mut Vec<Bar<'a>>, first: usize, run: &'a WholeRun, test: &'a T
     }
 }
 
-/// Whether it has a place in the figure: one speed, and it came to its end. The samples of a test
-/// that did not are kept, and are no result.
+/// Whether it has a place in the figure: one speed, and it came to its end.
 fn is_result(test: &Test) -> bool {
-    let spec = test.record.spec;
-    let ended = test.end.as_ref();
-    let is_done = ended.is_some_and(|end| end.status == TestStatus::Done);
-    is_done && !test.samples.is_empty() && (spec.n_prompt == 0 || spec.n_gen == 0)
-}
-
-fn variant(test: &Test) -> Option<&str> {
-    let worker = test.end.as_ref()?.worker.as_ref()?;
-    Some(&worker.variant.name)
+    let record = &test.record;
+    let is_one = record.spec.n_prompt == 0 || record.spec.n_gen == 0;
+    record.kind.is_speed() && is_one && is_done(test) && test.speed().is_some()
 }
 
 #[cfg(test)]

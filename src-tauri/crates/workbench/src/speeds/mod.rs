@@ -10,13 +10,13 @@ use twospeed_chart::{Measured, Overlays, Phase, Row, Speeds};
 use twospeed_history::{Test, WholeRun};
 use twospeed_measure::machine::Machine;
 use twospeed_measure::model::MeasuredModel;
-use twospeed_measure::summary;
 
 pub use bar::{Bar, ResultId, bars};
 pub use words::differs;
 
-pub use words::grouped;
-use words::{detail, footer, subject, subtitle};
+use crate::figures::Source;
+use crate::figures::words::{grouped, subject};
+use words::{detail, footer, subtitle};
 
 /// What the figure needs beside the results.
 pub struct SpeedsOptions<'a> {
@@ -50,8 +50,8 @@ pub fn speeds_of(bars: &[Bar<'_>], options: &SpeedsOptions<'_>) -> Option<Speeds
         .map(|bar| row(bar, bars, usual, options))
         .collect();
     Some(Speeds {
-        subject: subject(bars),
-        subtitle: subtitle(bars, usual),
+        subject: subject(&sources(bars)),
+        subtitle: subtitle(&sources(bars), usual),
         prefill_test: prompt.map(|n| format!("reading a {}-token prompt", grouped(n))),
         decode_test: generate.map(|n| format!("writing {} tokens", grouped(n))),
         rows,
@@ -109,21 +109,17 @@ fn row(
     }
 }
 
-/// A test's speed as every face shows it.
+/// Where the numbers of each bar come from.
+fn sources<'a>(bars: &[Bar<'a>]) -> Vec<Source<'a>> {
+    bars.iter().map(Bar::source).collect()
+}
+
+/// A test's speed as every face shows it; another tool's mean alone where it gave no samples.
 pub fn measured(test: &Test) -> Option<Measured> {
-    let samples: Vec<_> = test
-        .samples
-        .iter()
-        .map(|record| record.sample.clone())
-        .collect();
-    let spread = summary(test.record.spec, &samples)?.tokens_per_second;
-    let tokens = test.record.spec.tokens();
+    let speed = test.speed()?;
     Some(Measured {
-        mean: spread.mean,
-        deviation: spread.standard_deviation,
-        samples: samples
-            .iter()
-            .filter_map(|sample| twospeed_measure::stats::tokens_per_second(tokens, sample.ns))
-            .collect(),
+        mean: speed.mean,
+        deviation: speed.standard_deviation,
+        samples: speed.samples,
     })
 }

@@ -1,12 +1,73 @@
-//! Where rows and panels are.
+//! Figures of rows: their names on the left, panels that share them beside each other.
 
+use crate::bar::BAR;
+use crate::data;
+use crate::number;
+use crate::palette::Role;
+use crate::scene::{Label, Layer, Scene, Shape};
 use crate::text::{self, Weight};
 
-use super::Prepared;
-use super::panel::shared_ceiling;
+/// What a row is called, made fit to draw.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Names {
+    /// The model, where rows are grouped by one.
+    pub group: Option<String>,
+    /// Its name in full.
+    pub label: String,
+    /// What stands below the name: file size, settings.
+    pub details: Vec<String>,
+}
 
-/// Height of a bar in px.
-pub const BAR: f64 = 24.0;
+impl Names {
+    /// Cleans names from outside; a row without any is `unnamed`.
+    pub fn new(
+        group: Option<&str>,
+        label: &str,
+        file_bytes: Option<u64>,
+        detail: Option<&str>,
+    ) -> Self {
+        Self {
+            group: group.and_then(text::filled),
+            label: text::filled(label).unwrap_or_else(|| "unnamed".to_owned()),
+            details: file_bytes
+                .map(number::file_size)
+                .into_iter()
+                .chain(detail.and_then(text::filled))
+                .collect(),
+        }
+    }
+
+    /// The name in full, for read-outs.
+    pub fn full(&self) -> String {
+        match &self.group {
+            Some(group) => format!("{group} {}", self.label),
+            None => self.label.clone(),
+        }
+    }
+
+    /// Writes label and details beside a bar whose upper edge is `bar_top`, into a column so wide.
+    pub fn draw(&self, scene: &mut Scene, bar_top: f64, column: f64) {
+        let most = column - 14.0;
+        let first = if self.details.is_empty() { 17.0 } else { 11.0 };
+        let label = text::shorten(&self.label, most, 15.0, Weight::SemiBold);
+        scene.label(Label::new(label, 0.0, bar_top + first, 15.0, Role::Ink).bold());
+        for (i, detail) in self.details.iter().enumerate() {
+            let detail = text::shorten(detail, most, 12.0, Weight::Regular);
+            let y = bar_top + 29.0 + 16.0 * i as f64;
+            scene.label(Label::new(detail, 0.0, y, 12.0, Role::InkThird));
+        }
+    }
+
+    /// The row as values.
+    pub fn data(&self) -> data::Row {
+        data::Row {
+            group: self.group.clone(),
+            label: self.label.clone(),
+            details: self.details.clone(),
+        }
+    }
+}
+
 /// From the top of the grid to the first bar: room for its value.
 const ABOVE_FIRST: f64 = 33.0;
 /// From the last bar to the end of the grid: room for its samples.
@@ -52,8 +113,8 @@ pub struct Geometry {
     /// Width of the names' column.
     pub label_column: f64,
     /// Left edge of each panel.
-    pub panels: [f64; 2],
-    /// Width of a panel.
+    pub panels: Vec<f64>,
+    /// Width of each panel.
     pub panel_width: f64,
     /// Baseline of the panels' names.
     pub panel_names: f64,
@@ -64,25 +125,25 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Lays the rows out below `header`, the last baseline above. With a `height`, rows move
-    /// closer or apart to fill it, given that `footer` px follow below the axis.
+    /// Lays the rows out for so many panels below `header`, the last baseline above. With a height,
+    /// rows move closer or apart to fill it, given that `footer` px follow below the axis. A line
+    /// through all rows has room for its name above the grid.
     pub fn new(
-        rows: &[Prepared],
-        width: f64,
+        rows: &[&Names],
+        panels: usize,
+        shared_line: bool,
+        (width, height): (f64, Option<f64>),
         header: f64,
         footer: f64,
-        height: Option<f64>,
     ) -> Self {
         let label_column = label_column(rows, width);
-        let panel_width = ((width - label_column - PANEL_GAP) / 2.0).floor();
+        let gaps = PANEL_GAP * (panels as f64 - 1.0);
+        let panel_width = ((width - label_column - gaps) / panels as f64).floor();
         let spans = spans(rows);
         let headings = spans.len() > 1;
 
         let panel_names = header + 44.0;
-        let shared = !headings
-            && [0, 1]
-                .into_iter()
-                .any(|i| shared_ceiling(rows, i).is_some());
+        let shared = shared_line && !headings;
         let first_top = panel_names + NAMES_TO_GRID + if shared { SHARED_CEILING } else { 0.0 };
         let heading = if headings { HEADING } else { 0.0 };
 
@@ -123,7 +184,9 @@ impl Geometry {
         Self {
             width,
             label_column,
-            panels: [label_column, label_column + panel_width + PANEL_GAP],
+            panels: (0..panels)
+                .map(|i| label_column + (panel_width + PANEL_GAP) * i as f64)
+                .collect(),
             panel_width,
             panel_names,
             groups,
@@ -140,10 +203,36 @@ impl Geometry {
     pub fn axis_titles(&self) -> f64 {
         self.bottom() + AXIS
     }
+
+    /// The names of groups and rows, on the left.
+    pub fn draw_names(&self, scene: &mut Scene, rows: &[&Names]) {
+        for group in &self.groups {
+            let Some(heading) = group.heading else {
+                continue;
+            };
+            let name = rows[group.first].group.as_deref().unwrap_or("Other runs");
+            let name = text::shorten(name, self.width, 14.0, Weight::SemiBold);
+            scene.label(Label::new(name, 0.0, heading, 14.0, Role::Ink).bold());
+            let line = (group.top - 0.5).round() + 0.5;
+            scene.under(
+                Layer::Grid,
+                Shape::Line {
+                    from: (0.0, line),
+                    to: (self.width, line),
+                    stroke: 1.0,
+                    role: Role::Grid,
+                    dash: None,
+                },
+            );
+        }
+        for (row, bar_top) in rows.iter().zip(&self.bars) {
+            row.draw(scene, *bar_top, self.label_column);
+        }
+    }
 }
 
 /// The names' column: as wide as they need, within limits.
-fn label_column(rows: &[Prepared], width: f64) -> f64 {
+pub fn label_column(rows: &[&Names], width: f64) -> f64 {
     let widest = rows
         .iter()
         .map(|row| {
@@ -159,7 +248,7 @@ fn label_column(rows: &[Prepared], width: f64) -> f64 {
 }
 
 /// First row and length of each group of neighbouring rows.
-fn spans(rows: &[Prepared]) -> Vec<(usize, usize)> {
+fn spans(rows: &[&Names]) -> Vec<(usize, usize)> {
     let mut spans: Vec<(usize, usize)> = Vec::new();
     for (i, row) in rows.iter().enumerate() {
         match spans.last_mut() {

@@ -1,0 +1,139 @@
+//! Figures from results: which tests belong together, and what is said of them.
+
+mod context;
+mod first_token;
+mod quantization;
+mod series;
+mod source;
+mod sustained;
+mod users;
+pub(crate) mod words;
+
+use jiff::tz::TimeZone;
+use twospeed_chart::{Error, Figure, Frame, Name};
+use twospeed_history::WholeRun;
+
+pub use series::{FigureKind, is_sustained, newest_quality, series};
+pub use source::{Source, alike, is_done, variant};
+pub use words::grouped;
+use words::{conditions, moment};
+
+/// What a figure shows, before it is drawn for a place.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FigureInput {
+    /// Both speeds of each result.
+    Speeds(twospeed_chart::Speeds),
+    /// Both speeds at growing depth.
+    Context(twospeed_chart::Context),
+    /// Users at once.
+    Users(twospeed_chart::Users),
+    /// Parts of the wait for the first token.
+    FirstToken(twospeed_chart::FirstToken),
+    /// Both speeds of each quantization, and its quality.
+    Quantization(twospeed_chart::Quantizations),
+    /// Both speeds over time.
+    Sustained(twospeed_chart::Sustained),
+}
+
+impl FigureInput {
+    /// Draws it. Errors: [`Error::Empty`] where nothing was measured.
+    pub fn draw(&self, frame: &Frame) -> Result<Figure, Error> {
+        match self {
+            Self::Speeds(input) => twospeed_chart::speeds(input, frame),
+            Self::Context(input) => twospeed_chart::context(input, frame),
+            Self::Users(input) => twospeed_chart::users(input, frame),
+            Self::FirstToken(input) => twospeed_chart::first_token(input, frame),
+            Self::Quantization(input) => twospeed_chart::quantization(input, frame),
+            Self::Sustained(input) => twospeed_chart::sustained(input, frame),
+        }
+    }
+
+    /// What is compared, to name a file.
+    pub fn subject(&self) -> &str {
+        match self {
+            Self::Speeds(input) => &input.subject,
+            Self::Context(input) => &input.subject,
+            Self::Users(input) => &input.subject,
+            Self::FirstToken(input) => &input.subject,
+            Self::Quantization(input) => &input.subject,
+            Self::Sustained(input) => &input.subject,
+        }
+    }
+}
+
+/// A figure of these results, which [`series`] found for it, with the result of each of its rows;
+/// `None` without any, and for [`FigureKind::Speeds`], which needs more
+/// ([`speeds_of`](crate::speeds_of)).
+///
+/// `runs` are all that the figure may look at: a quality is that of the newest test there.
+pub fn figure(
+    kind: FigureKind,
+    sources: &[Source<'_>],
+    runs: &[WholeRun],
+    zone: &TimeZone,
+) -> Option<FigureInput> {
+    if sources.is_empty() {
+        return None;
+    }
+    match kind {
+        FigureKind::Speeds => None,
+        FigureKind::Context => Some(FigureInput::Context(context::context(sources, zone))),
+        FigureKind::Users => Some(FigureInput::Users(users::users(sources, zone))),
+        FigureKind::FirstToken => Some(FigureInput::FirstToken(first_token::first_token(
+            sources, zone,
+        ))),
+        FigureKind::Quantization => Some(FigureInput::Quantization(quantization::quantizations(
+            sources, runs, zone,
+        ))),
+        FigureKind::Sustained => Some(FigureInput::Sustained(sustained::sustained(sources, zone))),
+    }
+}
+
+/// Which of the sources each row of a figure shows: those of most figures stand in their order,
+/// those of waits begin with all that load a model.
+pub fn row_sources(kind: FigureKind, sources: &[Source<'_>]) -> Vec<usize> {
+    match kind {
+        FigureKind::FirstToken => first_token::row_sources(sources),
+        _ => (0..sources.len()).collect(),
+    }
+}
+
+/// What a source is called beside the others: model and quantization as far as they differ, then
+/// settings, then what `more` says of its test, then the time where nothing else tells it apart.
+fn names(
+    sources: &[Source<'_>],
+    zone: &TimeZone,
+    more: impl Fn(&Source<'_>) -> Option<String>,
+) -> Vec<Name> {
+    let several = sources
+        .iter()
+        .any(|source| source.name() != sources[0].name());
+    let told = |source: &Source<'_>| {
+        let mut parts: Vec<String> = more(source).into_iter().collect();
+        parts.extend(conditions(source, sources));
+        (source.model().fingerprint.clone(), parts)
+    };
+    sources
+        .iter()
+        .map(|source| {
+            let own = told(source);
+            let twin = moment(source, sources, zone, |other| told(other) == own);
+            let mut parts = own.1;
+            parts.extend(twin);
+            Name {
+                group: several.then(|| source.name()),
+                label: source.quantization(),
+                detail: (!parts.is_empty()).then(|| parts.join(", ")),
+            }
+        })
+        .collect()
+}
+
+/// `one`, or `one to another` of several numbers.
+fn span(numbers: impl Iterator<Item = u32> + Clone) -> Option<String> {
+    let (least, most) = (numbers.clone().min()?, numbers.max()?);
+    Some(match least == most {
+        true => grouped(least),
+        false => format!("{} to {}", grouped(least), grouped(most)),
+    })
+}
