@@ -107,6 +107,38 @@ fn perplexity_and_divergence_are_llama_perplexitys() {
     near(against.same_top, 0.704_72, 0.01);
 }
 
+/// The same of Gemma 3, whose texts begin with a token of their own, and so each chunk does:
+/// `-c 128 -b 128 --chunks 2 -t 1`.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_chunk_begins_as_every_text_of_the_model_does() {
+    let mut worker = Worker::start(&["--variant", "haswell"]);
+    worker.load(&model("gemma-3-270m-q4_k_m.gguf"));
+    let short = Quality {
+        n_ctx: 128,
+        ..ask(None)
+    };
+    near(reading(&mut worker, short).perplexity, 80.9363, 0.001);
+}
+
+/// Weights of zero give every token the same logit: a perplexity of the whole vocabulary.
+#[test]
+fn a_model_of_zeros_takes_all_of_its_tokens_for_equally_likely() {
+    let folder = tempfile::tempdir().unwrap();
+    // A sliding window and recurrent state.
+    for name in ["gemma3-dense-Q8_0", "mamba-dense-Q8_0"] {
+        let path = tiny(folder.path(), name, |_| {});
+        let mut worker = Worker::start(&[]);
+        let n_vocab = f64::from(worker.load(&path).n_vocab);
+        let found = reading(&mut worker, ask(Some(&path)));
+        near(found.perplexity, n_vocab, 1e-9);
+        let against = found.against_base.unwrap();
+        near(against.base_perplexity, n_vocab, 1e-6);
+        assert!(against.kl_max.abs() < 1e-6, "{name}: {against:?}");
+        assert_eq!(against.same_top, 1.0, "{name}");
+    }
+}
+
 #[test]
 fn batches_threads_and_the_texts_path_change_nothing() {
     let mut worker = Worker::start(&[]);
