@@ -121,3 +121,19 @@ pub trait Probe: Send {
         self.read(worker).state
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_stored_before_there_was_more_to_know_is_still_read() {
+        let stored = r#"{"usable_cores":2.0,"cpu_quota_cores":null,"load_1m":0.5,"other_load_cores":null,
+            "steal":null,"memory_limit_bytes":null,"memory_available_bytes":null,
+            "swap_used_bytes":0,"clock_hz":null,"temperature_c":null,"on_battery":false,
+            "quota_throttled_ns":null}"#;
+        let state: MachineState = serde_json::from_str(stored).unwrap();
+        assert_eq!((state.usable_cores, state.load_1m), (Some(2.0), Some(0.5)));
+        assert_eq!((state.power_profile, state.energy_j), (None, None));
+    }
+}

@@ -173,8 +173,11 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Runs the drift anchor; `None` when the worker cannot.
+    /// Runs the drift anchor; `None` when the worker cannot, or is no more.
     pub(super) async fn anchor(&mut self, n_threads: u32) -> Result<Option<u64>, Trouble> {
+        if self.alive.is_none() {
+            return Ok(None);
+        }
         self.send(Request::Anchor(AnchorRequest { n_threads }));
         loop {
             match self.hear().await {

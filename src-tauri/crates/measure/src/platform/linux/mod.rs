@@ -292,6 +292,78 @@ mod tests {
         assert_ne!(machine_in(&before).id, machine_in(&other).id);
     }
 
+    const ENERGY: &str = "sys/class/powercap/intel-rapl:0/energy_uj";
+
+    /// A system with one processor that counts its energy, and its CPUs' throttling.
+    fn counting() -> (tempfile::TempDir, Tree, Vec<String>) {
+        let cpus = affinity().unwrap();
+        let throttles: Vec<String> = cpus
+            .iter()
+            .map(|cpu| {
+                format!("sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count")
+            })
+            .collect();
+        let mut files = vec![
+            ("sys/class/powercap/intel-rapl:0/name", "package-0\n"),
+            (ENERGY, "1000000\n"),
+            (
+                "sys/class/powercap/intel-rapl:0/max_energy_range_uj",
+                "262143328850\n",
+            ),
+            ("sys/class/hwmon/hwmon1/name", "k10temp\n"),
+            ("sys/class/hwmon/hwmon1/temp1_input", "71500\n"),
+        ];
+        files.extend(throttles.iter().map(|file| (file.as_str(), "5\n")));
+        let (folder, tree) = tree(&files);
+        (folder, tree, throttles)
+    }
+
+    #[test]
+    fn what_is_counted_covers_the_time_between_two_readings() {
+        let (folder, tree, throttles) = counting();
+        let write =
+            |file: &str, text: &str| std::fs::write(folder.path().join(file), text).unwrap();
+        let mut host = Host::of(tree);
+        let before = host.read(None);
+        assert_eq!(before.state.energy_j, None, "a single reading tells none");
+        assert_eq!(before.state.core_throttles, None);
+        write(ENERGY, "4500000\n");
+        write(&throttles[0], "8\n");
+        let now = host.read(None).since(&before);
+        assert_eq!(now.energy_j, Some(3.5));
+        assert_eq!(now.core_throttles, Some(3));
+        assert_eq!(now.package_throttles, None, "not readable");
+        assert_eq!(now.temperature_c, Some(71.5));
+    }
+
+    #[test]
+    fn a_section_has_the_energy_from_its_beginning_to_its_end() {
+        let (folder, tree, _) = counting();
+        let mut host = Host::of(tree);
+        host.section_begins();
+        std::fs::write(folder.path().join(ENERGY), "3000000\n").unwrap();
+        let conditions = host.section_ended();
+        assert_eq!(conditions.energy_j, Some(2.0));
+        assert!(
+            conditions
+                .energy_seconds
+                .is_some_and(|seconds| seconds > 0.0)
+        );
+        assert_eq!(conditions.temperature_c, Some(71.5));
+        // Of a section that was not begun (a text that is judged) only the end is known.
+        let judged = host.section_ended();
+        assert_eq!((judged.energy_j, judged.energy_seconds), (None, None));
+        assert_eq!(judged.temperature_c, Some(71.5));
+    }
+
+    #[test]
+    fn around_a_section_of_a_system_that_says_nothing_all_is_unknown() {
+        let (_folder, tree) = tree(&[]);
+        let mut host = Host::of(tree);
+        host.section_begins();
+        assert!(host.section_ended().is_unknown());
+    }
+
     #[test]
     fn this_machine_says_what_it_can() {
         let mut host = Host::new();

@@ -266,6 +266,29 @@ async fn a_sustained_run_makes_at_least_one_of_each() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_death_in_the_last_turn_leaves_the_others_done() {
+    // pp512 outlasts the time, and tg128, which has its one turn all the same, ends the engine.
+    let engine = FakeEngine::new().with_pace(100.0);
+    let engine = engine.answers(|asked| match asked.request {
+        Request::Measure(measure) if measure.spec.n_gen > 0 => {
+            Some(Script::new().die(signal(9, "SIGKILL")))
+        }
+        _ => None,
+    });
+    let mut scene = Scene::of(engine);
+    let mut plan = quick(&["A"]);
+    plan.order = Order::Sustained { seconds: 1 };
+    let outcome = scene.run(&plan).await;
+    assert_eq!(
+        story(&outcome),
+        ["tg128 of A: engine_killed", "pp512 of A: done"]
+    );
+    let done = &outcome.tests[1].end;
+    assert!(done.anchor_before_ns.is_some());
+    assert_eq!(done.anchor_after_ns, None, "nobody is there to run it");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_judged_once_takes_one_turn() {
     let mut scene = Scene::of(FakeEngine::new());
     let mut plan = in_turn(&["A"]);
