@@ -25,6 +25,7 @@ macro_rules! for_each_command {
             pick_file() -> Option<String>;
             // Measure.
             plan(request: PlanRequest) -> PlanView;
+            offers(request: OffersRequest) -> Offers;
             start_run(request: PlanRequest) -> ();
             follow_run() tells RunEvent -> ();
             stop_run(how: StopHow) -> ();

@@ -30,4 +30,4 @@ pub use run::{
 };
 pub use save::{SaveError, save};
 pub use speeds::{Bar, ResultId, SpeedsOptions, bars, differs, measured, speeds, speeds_of};
-pub use subject::{BUILTIN, Subject, flash_attention, needs};
+pub use subject::{BUILTIN, Subject, context_settings, flash_attention, needs};

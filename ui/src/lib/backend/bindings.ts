@@ -18,6 +18,27 @@ known: boolean,
 row: string | null, };
 
 /**
+ * How far predictions are from those of the base model.
+ */
+export type AgainstBaseModel = { 
+/**
+ * Perplexity of the base model.
+ */
+perplexity: number, 
+/**
+ * Mean Kullback-Leibler divergence, nats.
+ */
+divergence: number, 
+/**
+ * Its standard error.
+ */
+error: number, 
+/**
+ * Share of tokens whose likeliest prediction is the same, 0 to 1.
+ */
+same_top: number, };
+
+/**
  * What happened without being asked for. Never said inside a timed section.
  */
 export type AppEvent = { "event": "models_changed" } | { "event": "results_changed" } | { "event": "job", 
@@ -45,6 +66,23 @@ message: string,
  * It is a failure.
  */
 failed: boolean, };
+
+/**
+ * The machine right after a sample; unknown is `None`.
+ */
+export type Around = { 
+/**
+ * Mean clock, Hz.
+ */
+clock_hz: number | null, 
+/**
+ * Highest temperature, degrees Celsius.
+ */
+temperature_c: number | null, 
+/**
+ * Power of the processor while it was timed, watts.
+ */
+watts: number | null, };
 
 /**
  * Why two results may not be comparable.
@@ -235,7 +273,7 @@ subtitle: string,
  */
 footer: Array<string>, 
 /**
- * The panels from left to right.
+ * The panels from left to right, or from top to bottom.
  */
 panels: Array<FigurePanel>, 
 /**
@@ -252,7 +290,7 @@ marks: Array<Mark>, };
  */
 export type FigurePanel = { 
 /**
- * `prefill` or `decode`.
+ * `prefill`, `decode`, `first_token`, ...
  */
 id: string, 
 /**
@@ -260,7 +298,7 @@ id: string,
  */
 unit: string, 
 /**
- * Position of zero, in px from the left.
+ * Position of zero, in px from the left, or from the top where values grow upward.
  */
 origin: number, 
 /**
@@ -274,7 +312,15 @@ end: number,
 /**
  * Values of the ticks.
  */
-ticks: Array<number>, };
+ticks: Array<number>, 
+/**
+ * Values grow upward: one lies at `origin - value * scale`.
+ */
+upward: boolean, 
+/**
+ * What marks stand at beside their value: `depth`, `users`, `seconds`.
+ */
+across: string | null, };
 
 /**
  * What to draw.
@@ -364,6 +410,11 @@ has_ceiling: boolean,
 save_as: string, };
 
 /**
+ * State of the file in the page cache when a load starts.
+ */
+export type FileCaches = "cold" | "warm" | "each";
+
+/**
  * A place that the person added.
  */
 export type Folder = { 
@@ -394,7 +445,72 @@ is_file: boolean, };
 export type Form = "svg" | "png" | "pdf" | "csv" | "markdown" | "json";
 
 /**
- * A model that cannot be measured.
+ * What a sample found beside its main figure. Times are seconds.
+ */
+export type Found = { "found": "speed" } | { "found": "first_token", 
+/**
+ * Loading the model; `None` where it was loaded before.
+ */
+load: number | null, 
+/**
+ * Making the context; `None` where it was there before.
+ */
+context: number | null, 
+/**
+ * Share of the file that lay in memory when the load began; `None` = not known.
+ */
+resident: number | null, 
+/**
+ * Tokenizing.
+ */
+tokenize: number, 
+/**
+ * Reading the prompt.
+ */
+prefill: number, 
+/**
+ * Choosing the first token.
+ */
+sample: number, 
+/**
+ * Writing the second token; `None` when one was asked for.
+ */
+decode: number | null, } | { "found": "prefix_cache", 
+/**
+ * In order.
+ */
+requests: Array<Served>, } | { "found": "users", 
+/**
+ * Prefill of all together, tokens per second.
+ */
+prefill: number, 
+/**
+ * Decode of each, tokens per second.
+ */
+each: number, 
+/**
+ * Median of the times to the first token.
+ */
+median: number, 
+/**
+ * The longest of them.
+ */
+worst: number, } | { "found": "quality", 
+/**
+ * exp of the mean negative log-likelihood.
+ */
+perplexity: number, 
+/**
+ * Its standard error.
+ */
+error: number, 
+/**
+ * Against the base model.
+ */
+base: AgainstBaseModel | null, };
+
+/**
+ * Tests of a model that cannot be measured.
  */
 export type Hindrance = { 
 /**
@@ -408,7 +524,11 @@ name: string,
 /**
  * One sentence.
  */
-sentence: string, };
+sentence: string, 
+/**
+ * The tests that are left out; empty = all of the model's.
+ */
+rows: Array<RowKind>, };
 
 /**
  * A piece of work.
@@ -525,7 +645,23 @@ other_load_cores: number | null,
 /**
  * Share of time the hypervisor took, 0 to 1.
  */
-steal: number | null, };
+steal: number | null, 
+/**
+ * Memory that is free to use, bytes.
+ */
+memory_bytes: number | null, 
+/**
+ * It runs on battery.
+ */
+on_battery: boolean | null, 
+/**
+ * Power profile, in the system's word.
+ */
+power_profile: string | null, 
+/**
+ * Times its clock was held down because of heat while the test ran.
+ */
+throttles: number | null, };
 
 /**
  * A mark: its value, its place, its words.
@@ -543,6 +679,18 @@ panel: number,
  * Index into the rows.
  */
 row: number, 
+/**
+ * Counts the headlines from 0; what belongs to one has its number.
+ */
+cell: number, 
+/**
+ * Where it stands across: depth, users, seconds.
+ */
+at: number | null, 
+/**
+ * What it is of where a panel has several lines or parts for a row: `each user`, `prefill`.
+ */
+part: string | null, 
 /**
  * Its value: the mean of a bar, the middle of a band. Not measured is `None`.
  */
@@ -595,7 +743,7 @@ text: string, };
 /**
  * What a mark is.
  */
-export type MarkKind = "bar" | "missing" | "ceiling" | "band" | "sample";
+export type MarkKind = "bar" | "point" | "part" | "reused" | "missing" | "ceiling" | "band" | "sample";
 
 /**
  * A base model with its quantizations.
@@ -750,6 +898,57 @@ path: string,
 sentence: string, };
 
 /**
+ * What one choice of tests would take.
+ */
+export type Offer = { 
+/**
+ * Tests that can be measured.
+ */
+tests: number, 
+/**
+ * Seconds they take; `None` = not known.
+ */
+seconds: number | null, 
+/**
+ * Why there is none, a sentence.
+ */
+why_not: string | null, };
+
+/**
+ * What each choice would take, and what can be chosen here.
+ */
+export type Offers = { 
+/**
+ * One for each choice that was asked for, in that order.
+ */
+offers: Array<Offer>, 
+/**
+ * CPU variants of the engine that run here, best first; empty = not known before a first run.
+ */
+variants: Array<string>, 
+/**
+ * GPUs that the engine computes on; empty = none, or not known before a first run.
+ */
+gpus: Array<string>, };
+
+/**
+ * Several choices of tests for the same models, to know what each would take.
+ */
+export type OffersRequest = { 
+/**
+ * Rows of Models.
+ */
+models: Array<string>, 
+/**
+ * The choices.
+ */
+tests: Array<Tests>, 
+/**
+ * Threads of the engine; `None` = as the settings say.
+ */
+threads: number | null, };
+
+/**
  * A name and a value to show.
  */
 export type Pair = { 
@@ -806,23 +1005,35 @@ threads: number | null, };
  */
 export type PlanView = { 
 /**
+ * What was asked for; `None` for a run that goes on where another was cut off.
+ */
+asked: PlanRequest | null, 
+/**
  * The tests in order.
  */
 rows: Array<PlannedRow>, 
 /**
- * Timed repetitions of each.
+ * Timed repetitions of each; with `until` the fewest.
  */
 repetitions: number, 
+/**
+ * When a test has been repeated often enough; `None` = after `repetitions`.
+ */
+until: UntilView | null, 
+/**
+ * How the repetitions of different tests follow each other.
+ */
+order: RowOrder, 
 /**
  * Threads of the engine.
  */
 threads: number, 
 /**
- * Seconds it will take, from earlier results of these models here; `None` = not known yet.
+ * Seconds it will take, from earlier results here; `None` = not known yet.
  */
 seconds: number | null, 
 /**
- * Rows that cannot be measured, with why; the others can.
+ * What cannot be measured, with why; the rest can.
  */
 hindrances: Array<Hindrance>, };
 
@@ -847,23 +1058,23 @@ name: string,
  */
 quantization: string, 
 /**
- * Which speed.
+ * What is measured.
  */
-phase: PhaseName, 
+what: RowKind, 
 /**
- * Tokens read or written.
+ * What the main figure of its samples is.
  */
-tokens: number, 
+unit: Unit, 
 /**
- * Tokens in the cache before.
+ * Settings that differ between the plan's tests.
  */
-depth: number, 
+settings: Array<Setting>, 
 /**
  * Seconds it will take; `None` = not known yet.
  */
 seconds: number | null, 
 /**
- * What decode cannot exceed here; `None` for prefill and where it is not known.
+ * What decode cannot exceed here; `None` for all else and where it is not known.
  */
 ceiling: number | null, };
 
@@ -954,6 +1165,92 @@ groups: Array<ResultGroup>,
  * Runs without any result (failed, cancelled), newest first: their pages say why.
  */
 runs: Array<RunLine>, };
+
+/**
+ * What a test measures.
+ */
+export type RowKind = { "kind": "speed", 
+/**
+ * Which.
+ */
+phase: PhaseName, 
+/**
+ * Tokens read or written.
+ */
+tokens: number, 
+/**
+ * Tokens in the cache before.
+ */
+depth: number, } | { "kind": "both", 
+/**
+ * Tokens read.
+ */
+prompt: number, 
+/**
+ * Tokens written.
+ */
+generate: number, 
+/**
+ * Tokens in the cache before.
+ */
+depth: number, } | { "kind": "first_token", 
+/**
+ * Prompt tokens.
+ */
+prompt: number, 
+/**
+ * State of the file when the load starts; `None` = as it is.
+ */
+cold: boolean | null, } | { "kind": "prefix_cache", 
+/**
+ * Prompt tokens.
+ */
+prompt: number, 
+/**
+ * Tokens of the end that change.
+ */
+changed: number, } | { "kind": "users", 
+/**
+ * How many.
+ */
+users: number, 
+/**
+ * Prompt tokens of each.
+ */
+prompt: number, 
+/**
+ * Tokens written for each.
+ */
+generate: number, 
+/**
+ * A part of the cache for each.
+ */
+split_kv: boolean, 
+/**
+ * One prompt for all.
+ */
+shared_prompt: boolean, } | { "kind": "quality", 
+/**
+ * Tokens that are read; `None` = the whole text.
+ */
+tokens: number | null, 
+/**
+ * Tokens of a chunk.
+ */
+chunk: number, 
+/**
+ * The model whose predictions are taken for right; `None` = perplexity alone.
+ */
+base: string | null, };
+
+/**
+ * How the repetitions of different tests follow each other.
+ */
+export type RowOrder = { "order": "one_by_one" } | { "order": "interleaved" } | { "order": "sustained", 
+/**
+ * Seconds.
+ */
+seconds: number, };
 
 /**
  * How a run ended.
@@ -1108,13 +1405,26 @@ position: number,
  */
 number: number, 
 /**
- * Its speed.
+ * Its main figure, in the unit of its row.
  */
-tokens_per_second: number, 
+value: number, 
+/**
+ * What else it found.
+ */
+found: Found, 
 /**
  * Its duration, seconds.
  */
-seconds: number, } | { "step": "test_ended", 
+seconds: number, 
+/**
+ * Half-width of the 95 % confidence interval of the mean so far, over the mean; `None`
+ * for less than two samples.
+ */
+within: number | null, 
+/**
+ * The machine right after it.
+ */
+around: Around, } | { "step": "test_ended", 
 /**
  * Its place in the plan.
  */
@@ -1124,13 +1434,17 @@ position: number,
  */
 end: TestEnd, 
 /**
- * Mean of its samples, tokens per second; `None` without samples.
+ * Mean of its samples' main figures; `None` without samples.
  */
 mean: number | null, 
 /**
  * Standard deviation; `None` for less than two samples.
  */
 deviation: number | null, 
+/**
+ * What else its samples found, on the average; `None` without samples.
+ */
+found: Found | null, 
 /**
  * Seconds from its start to its end.
  */
@@ -1189,6 +1503,41 @@ read: number,
  * Headers there are; `None` while folders are still walked.
  */
 of: number | null, };
+
+/**
+ * One request of several.
+ */
+export type Served = { 
+/**
+ * Seconds to its first token.
+ */
+ttft: number, 
+/**
+ * Tokens of its prompt.
+ */
+prompt: number, 
+/**
+ * Of those, taken from the cache.
+ */
+reused: number, 
+/**
+ * Tokens that it shares with what the cache held: where fewer were reused, this model's
+ * memory cannot drop a tail.
+ */
+shared: number, };
+
+/**
+ * A setting of a test.
+ */
+export type Setting = { 
+/**
+ * llama-bench's name of it: `n_threads`, `type_k`, ...; `variant` for the CPU variant.
+ */
+key: string, 
+/**
+ * Its value, in llama-bench's spelling.
+ */
+value: string, };
 
 /**
  * What the person chose, and what holds where they chose nothing.
@@ -1405,6 +1754,43 @@ decode_s: number, };
 export type StopHow = "now" | "after_test";
 
 /**
+ * Values of settings, each measured with each; an empty list leaves a setting as it is.
+ */
+export type Sweep = { 
+/**
+ * Threads of the engine.
+ */
+threads: Array<number>, 
+/**
+ * Tokens handed to one call of the engine.
+ */
+batch: Array<number>, 
+/**
+ * Tokens computed together.
+ */
+micro_batch: Array<number>, 
+/**
+ * Types of the cache, for K and V alike: `f16`, `q8_0`, ...
+ */
+cache: Array<string>, 
+/**
+ * `auto`, `off`, `on`.
+ */
+flash_attention: Array<string>, 
+/**
+ * `auto`, `none`, `mmap`, `mlock`, `mmap+mlock`, `dio`.
+ */
+load_mode: Array<string>, 
+/**
+ * Weights repacked for the CPU.
+ */
+repack: Array<boolean>, 
+/**
+ * CPU variants of the engine by name.
+ */
+variant: Array<string>, };
+
+/**
  * How a test ended.
  */
 export type TestEnd = { "end": "done" } | { "end": "failed", 
@@ -1489,7 +1875,67 @@ placement: Array<Pair>, };
 /**
  * Which tests.
  */
-export type Tests = { "preset": "quick" } | { "preset": "article" } | { "preset": "own", 
+export type Tests = { "preset": "quick" } | { "preset": "article" } | { "preset": "context_curve", 
+/**
+ * Deepest, tokens; `None` = as deep as the model and the memory allow.
+ */
+deepest: number | null, } | { "preset": "long_document", 
+/**
+ * Tokens of the longest; `None` = 16,384, or as many as the model and the memory allow.
+ */
+longest: number | null, } | { "preset": "users", 
+/**
+ * How many, each a test.
+ */
+users: Array<number>, 
+/**
+ * Prompt tokens of each.
+ */
+prompt: number, 
+/**
+ * Tokens written for each.
+ */
+generate: number, 
+/**
+ * A part of the cache for each; otherwise they share one.
+ */
+split_kv: boolean, 
+/**
+ * All have one prompt, computed once.
+ */
+shared_prompt: boolean, } | { "preset": "face_off", 
+/**
+ * The row of Models whose predictions are taken for right; `None` = the best that is chosen.
+ */
+base: string | null, 
+/**
+ * Perplexity and divergence too, beside both speeds.
+ */
+quality: boolean, } | { "preset": "first_token", 
+/**
+ * Prompt tokens.
+ */
+prompt: number, 
+/**
+ * The file cold, warm, or each.
+ */
+cache: FileCaches, } | { "preset": "prefix_cache", 
+/**
+ * Prompt tokens.
+ */
+prompt: number, 
+/**
+ * Tokens of its end that change.
+ */
+changed: number, } | { "preset": "sustained", 
+/**
+ * Minutes.
+ */
+minutes: number, } | { "preset": "tune", 
+/**
+ * What is to be fast.
+ */
+target: TuneFor, } | { "preset": "offload" } | { "preset": "own", 
 /**
  * Prompt lengths, tokens.
  */
@@ -1503,14 +1949,39 @@ generate: Array<number>,
  */
 depth: Array<number>, 
 /**
- * Timed repetitions.
+ * Timed repetitions; with `until` the fewest.
  */
-repetitions: number, };
+repetitions: number, 
+/**
+ * Repeat until the mean is known to so many percent; `None` = as often as is said.
+ */
+until: number | null, 
+/**
+ * One repetition of each test in turn instead of all of one test at once.
+ */
+interleaved: boolean, 
+/**
+ * Settings of which each is measured with each.
+ */
+sweep: Sweep, };
 
 /**
  * The colours of the window.
  */
 export type Theme = "system" | "light" | "dark";
+
+/**
+ * What Tune makes fast.
+ */
+export type TuneFor = { "tune": "prefill" } | { "tune": "decode" } | { "tune": "mix", 
+/**
+ * Prompt tokens.
+ */
+prompt: number, 
+/**
+ * Answer tokens.
+ */
+generate: number, };
 
 /**
  * A tensor type's share of a file.
@@ -1528,6 +1999,24 @@ bytes: number,
  * Parameters.
  */
 parameters: number, };
+
+/**
+ * What the main figure of a test's samples is.
+ */
+export type Unit = "tokens_per_second" | "seconds" | "perplexity" | "divergence";
+
+/**
+ * When a test has been repeated often enough.
+ */
+export type UntilView = { 
+/**
+ * Half-width of the 95 % confidence interval of the mean over the mean: 0.02 for 2 %.
+ */
+relative: number, 
+/**
+ * Repetitions after which it is given up.
+ */
+at_most: number, };
 
 /**
  * A reason to read a result with care. The words and the advice belong to the faces.
@@ -1630,6 +2119,7 @@ export interface Commands {
   pick_folder: { arguments: Record<string, never>; tells: never; answer: string | null };
   pick_file: { arguments: Record<string, never>; tells: never; answer: string | null };
   plan: { arguments: { request: PlanRequest }; tells: never; answer: PlanView };
+  offers: { arguments: { request: OffersRequest }; tells: never; answer: Offers };
   start_run: { arguments: { request: PlanRequest }; tells: never; answer: null };
   follow_run: { arguments: Record<string, never>; tells: RunEvent; answer: null };
   stop_run: { arguments: { how: StopHow }; tells: never; answer: null };
@@ -1663,6 +2153,7 @@ export const commandNames = [
   "pick_folder",
   "pick_file",
   "plan",
+  "offers",
   "start_run",
   "follow_run",
   "stop_run",

@@ -1,22 +1,23 @@
 /**
  * Scripted runs of the fake backend: what a run tells, without an engine.
  *
- * `planOf` makes the plan of a request, `scriptOf` every event of its run from start to end.
- * `fake/scripted-run.ts` plays them.
+ * `planOf` (`fake/plans.ts`) makes the plan of a request, `scriptOf` every event of its run from
+ * start to end. `fake/scripted-run.ts` plays them.
  */
 import type {
-  Hindrance,
+  Around,
+  Found,
   MachineNow,
-  PhaseName,
   PlannedRow,
-  PlanRequest,
   PlanView,
   RunEvent,
   RunStep,
   TestEnd,
-  Tests,
   Warning,
 } from "./bindings";
+import { plannable, sampleOf, speedsOf, type Plannable } from "./fake/plans";
+
+export { planOf, plannable, type Plannable } from "./fake/plans";
 
 /** What happens in a run beside the usual. */
 export type RunScript =
@@ -30,21 +31,6 @@ export type RunScript =
   /** No engine starts, so that nothing can be measured. */
   | "no engine";
 
-/** A row of Models as far as a plan asks for it. */
-export interface Plannable {
-  id: string;
-  name: string;
-  quantization: string;
-  /** Tokens per second that the script gives, with an empty cache. */
-  prefill: number;
-  decode: number;
-  ceiling: number | null;
-  /** Why it cannot be measured. */
-  hindrance: string | null;
-  /** It was measured before, so that its time is known. */
-  known: boolean;
-}
-
 /** Seconds that a load takes in the scripts, and a change of the test. */
 const LOAD_S = 0.4;
 const BETWEEN_S = 0.1;
@@ -52,109 +38,44 @@ const BETWEEN_S = 0.1;
 /** How the samples of a test lie around their mean. */
 const JITTER = [-0.031, 0.012, -0.006, 0.024, 0.001, -0.014, 0.009, 0.018, -0.013];
 
-/** A row of Models made up from its name, always the same: for rows that the fake knows no more of. */
-export function plannable(id: string, name: string, quantization: string): Plannable {
-  const seed = [...`${name} ${quantization}`].reduce(
-    (hash, letter) => (hash * 31 + (letter.codePointAt(0) ?? 0)) % 9973,
-    7,
-  );
-  const decode = 8 + (seed % 130);
-  const prefill = decode * (3 + (seed % 5));
-  return {
-    id,
-    name,
-    quantization,
-    prefill,
-    decode,
-    ceiling: decode * 1.18,
-    hindrance: null,
-    known: true,
-  };
-}
-
-interface Shape {
-  phase: PhaseName;
-  tokens: number;
-  depth: number;
-}
-
-function shapesOf(tests: Tests): { shapes: Shape[]; repetitions: number } {
-  if (tests.preset !== "own") {
-    const shapes: Shape[] = [
-      { phase: "prefill", tokens: 512, depth: 0 },
-      { phase: "decode", tokens: 128, depth: 0 },
-    ];
-    return { shapes, repetitions: tests.preset === "quick" ? 3 : 5 };
-  }
-  const depths = tests.depth.length === 0 ? [0] : tests.depth;
-  const shapes = depths.flatMap((depth) => [
-    ...tests.prompt.map((tokens): Shape => ({ phase: "prefill", tokens, depth })),
-    ...tests.generate.map((tokens): Shape => ({ phase: "decode", tokens, depth })),
-  ]);
-  return { shapes, repetitions: tests.repetitions };
-}
-
-/** Speed of the script's model at a depth: decode loses more, as it reads the cache for each token. */
-function speedOf(model: Plannable, shape: Shape): number {
-  const empty = shape.phase === "prefill" ? model.prefill : model.decode;
-  return empty / (1 + shape.depth / 8192);
-}
-
-/** The plan of a request. */
-export function planOf(
-  request: PlanRequest,
-  models: readonly Plannable[],
-  defaultThreads: number,
-): PlanView {
-  const { shapes, repetitions } = shapesOf(request.tests);
-  const rows: PlannedRow[] = [];
-  const hindrances: Hindrance[] = [];
-  for (const id of request.models) {
-    const model = models.find((candidate) => candidate.id === id) ?? plannable(id, id, "unknown");
-    if (model.hindrance !== null) {
-      hindrances.push({
-        model: id,
-        name: `${model.name} ${model.quantization}`,
-        sentence: model.hindrance,
-      });
-      continue;
-    }
-    for (const shape of shapes) {
-      const sample = shape.tokens / speedOf(model, shape);
-      rows.push({
-        ...shape,
-        position: rows.length,
-        model: id,
-        name: model.name,
-        quantization: model.quantization,
-        seconds: model.known ? sample * (repetitions + 1) + BETWEEN_S : null,
-        ceiling:
-          shape.phase === "decode" && model.ceiling !== null
-            ? model.ceiling / (1 + shape.depth / 9000)
-            : null,
-      });
-    }
-  }
-  const seconds = rows.map((row) => row.seconds);
-  const all = seconds.every((time) => time !== null)
-    ? seconds.reduce((total, time) => total + time, 0)
-    : null;
-  return {
-    rows,
-    repetitions,
-    threads: request.threads ?? defaultThreads,
-    seconds: all,
-    hindrances,
-  };
-}
-
 const STEADY: MachineNow = {
   swap_bytes: 0,
   clock_hz: 2.1e9,
   temperature_c: null,
   other_load_cores: 0.06,
   steal: 0,
+  memory_bytes: 21_600_000_000,
+  on_battery: null,
+  power_profile: null,
+  throttles: null,
 };
+
+/** What is read after each sample: this machine tells its clock alone. */
+const AROUND: Around = { clock_hz: 2.1e9, temperature_c: null, watts: null };
+
+/** What the samples of a test are so far. */
+export interface Sampled {
+  values: number[];
+  found: Found | null;
+  /** How far they lie apart, beside the usual. */
+  wide: number;
+  /** By how much they have fallen, of 1. */
+  fall: number;
+}
+
+/** Before the first sample. */
+export function sampled(): Sampled {
+  return { values: [], found: null, wide: 1, fall: 0 };
+}
+
+/** Half-width of the interval of the mean, near enough for a script: 2.5 s / sqrt(n) over the mean. */
+function withinOf(values: readonly number[]): number | null {
+  if (values.length < 2) return null;
+  const { mean, deviation } = speedsOf(values);
+  return mean === null || deviation === null
+    ? null
+    : (2.5 * deviation) / Math.sqrt(values.length) / mean;
+}
 
 /** Writes events with a clock that only goes forward. */
 class Script {
@@ -203,53 +124,118 @@ class Script {
     }
   }
 
-  /** Warm-up and so many samples; gives the speeds. */
-  measure(row: PlannedRow, count: number): number[] {
-    const { position } = row;
-    const model =
+  #model(row: PlannedRow): Plannable {
+    return (
       this.models.find((candidate) => candidate.id === row.model) ??
-      plannable(row.model, row.name, row.quantization);
-    const speed = speedOf(model, row);
-    this.then(0.05, { step: "doing", position, what: { doing: "warmup" } });
-    let before = row.tokens / speed;
-    const speeds: number[] = [];
-    for (let number = 1; number <= count; number += 1) {
-      if (row.depth > 0) {
-        this.then(before, {
-          step: "doing",
-          position,
-          what: { doing: "depth", restored: number > 1 },
-        });
-        before = number > 1 ? 0.02 : row.depth / model.prefill;
+      plannable(row.model, row.name, row.quantization)
+    );
+  }
+
+  /** What comes before the samples of a test; gives the seconds until the first. */
+  #before(row: PlannedRow): number {
+    const { position, what } = row;
+    const { seconds } = sampleOf(this.#model(row), what);
+    if (what.kind === "quality") {
+      const chunks = Math.max(1, Math.round((what.tokens ?? 32_768) / what.chunk));
+      for (const done of [0, Math.floor(chunks / 2), chunks]) {
+        const step = { doing: "text" as const, done, chunks };
+        this.then(done === 0 ? 0.05 : seconds / 2, { step: "doing", position, what: step });
       }
+      return 0;
+    }
+    if (what.kind !== "first_token") {
+      this.then(0.05, { step: "doing", position, what: { doing: "warmup" } });
+    }
+    return seconds;
+  }
+
+  /** One sample after its stages. */
+  sample(row: PlannedRow, number: number, before: number, made: Sampled): void {
+    const { position, what } = row;
+    const model = this.#model(row);
+    let wait = before;
+    if (what.kind === "first_token") {
+      this.load(row);
+      wait = 0.02;
+    } else if ("depth" in what && what.depth > 0) {
+      const restored = number > 1;
+      this.then(wait, { step: "doing", position, what: { doing: "depth", restored } });
+      wait = restored ? 0.02 : what.depth / model.prefill;
+    }
+    const { value, found, seconds } = sampleOf(model, what);
+    if (what.kind !== "quality") {
       this.#ticket += 1;
-      const what = { doing: "timing" as const, number, ticket: this.#ticket };
-      this.then(before, { step: "doing", position, what });
-      const made = speed * (1 + (JITTER[(position * 2 + number - 1) % JITTER.length] ?? 0));
-      speeds.push(made);
-      this.then(row.tokens / made, {
-        step: "sample",
-        position,
-        number,
-        tokens_per_second: made,
-        seconds: row.tokens / made,
-      });
+      const timing = { doing: "timing" as const, number, ticket: this.#ticket };
+      this.then(wait, { step: "doing", position, what: timing });
+    }
+    const off = 1 + (JITTER[(position * 2 + number - 1) % JITTER.length] ?? 0) * made.wide;
+    const fall = 1 - made.fall;
+    const isSpeed = row.unit === "tokens_per_second";
+    const speed = what.kind === "quality" ? 1 : off * fall;
+    const measured = isSpeed ? value * speed : value / speed;
+    made.values.push(measured);
+    made.found = found;
+    const took = what.kind === "quality" ? 0.02 : seconds / speed;
+    this.then(took, {
+      step: "sample",
+      position,
+      number,
+      value: measured,
+      found,
+      seconds: what.kind === "quality" ? seconds : took,
+      within: withinOf(made.values),
+      around: AROUND,
+    });
+  }
+
+  /** Warm-up and so many samples. */
+  measure(row: PlannedRow, count: number): Sampled {
+    let before = this.#before(row);
+    const made = sampled();
+    const most = row.what.kind === "quality" ? 1 : count;
+    for (let number = 1; number <= most; number += 1) {
+      this.sample(row, number, before, made);
       before = 0.02;
     }
-    return speeds;
+    return made;
+  }
+
+  /** Rounds over all tests, a sample of each at a time. */
+  inTurn(count: number): void {
+    const { rows } = this.plan;
+    const started = new Map<PlannedRow, number>();
+    const made = new Map(rows.map((row) => [row, sampled()]));
+    const { order } = this.plan;
+    const round = order.order === "sustained" ? order.seconds / count : 0;
+    for (let number = 1; number <= count; number += 1) {
+      // Rounds of a set time fill it.
+      this.#now = Math.max(this.#now, round * (number - 1));
+      for (const row of rows) {
+        let before = 0.02;
+        if (number === 1) {
+          started.set(row, this.begin(row));
+          if (row.position === 0) this.load(row);
+          before = this.#before(row);
+        }
+        const all = made.get(row) ?? sampled();
+        // What is warm after a while is slower: that is what a long run is for.
+        all.fall = order.order === "sustained" ? 0.12 * (1 - Math.exp(-number / 6)) : 0;
+        this.sample(row, number, before, all);
+      }
+    }
+    for (const row of rows) {
+      this.end(row, started.get(row) ?? 0, { end: "done" }, made.get(row) ?? sampled());
+    }
   }
 
   end(
     row: PlannedRow,
     startedS: number,
     end: TestEnd,
-    speeds: readonly number[],
+    made: Sampled,
     warnings: Warning[] = [],
   ): void {
-    this.then(
-      BETWEEN_S,
-      ended(row.position, this.now + BETWEEN_S - startedS, end, speeds, warnings),
-    );
+    this.then(BETWEEN_S, ended(row.position, this.now + BETWEEN_S - startedS, end, made, warnings));
   }
 
   /** Every event, each with the seconds that are left then. */
@@ -266,18 +252,15 @@ export function ended(
   position: number,
   seconds: number,
   end: TestEnd,
-  speeds: readonly number[],
+  made: Pick<Sampled, "values" | "found">,
   warnings: Warning[] = [],
 ): RunStep {
-  const mean =
-    speeds.length === 0 ? null : speeds.reduce((sum, value) => sum + value, 0) / speeds.length;
-  const squares = mean === null ? 0 : speeds.reduce((sum, value) => sum + (value - mean) ** 2, 0);
   return {
     step: "test_ended",
     position,
     end,
-    mean,
-    deviation: speeds.length < 2 ? null : Math.sqrt(squares / (speeds.length - 1)),
+    ...speedsOf(made.values),
+    found: made.found,
     seconds,
     warnings,
     machine: STEADY,
@@ -325,6 +308,11 @@ export function scriptOf(
     return withoutEngine(run, plan);
   }
   run.engine(script === "set aside" ? "sapphirerapids" : "zen4");
+  const { order, until } = plan;
+  if (order.order !== "one_by_one") {
+    run.inTurn(order.order === "sustained" ? Math.min(40, order.seconds / 15) : plan.repetitions);
+    return finish(run, plan);
+  }
   let loaded: string | null = null;
   for (const row of plan.rows) {
     let startedS = run.begin(row);
@@ -339,13 +327,13 @@ export function scriptOf(
         `The engine's build for sapphirerapids CPUs used an instruction that this CPU refuses (SIGILL) while measuring ${row.name}. Leave this build aside on this machine and use the next best.`,
         ["load_backend: loaded CPU backend from libggml-cpu-sapphirerapids.so"],
       );
-      run.end(row, startedS, died, []);
+      run.end(row, startedS, died, sampled());
       run.engine("zen4");
       startedS = run.begin(row, 2);
       run.load(row);
     }
     if (script === "killed" && row.position === 1) {
-      const speeds = run.measure(row, Math.min(1, plan.repetitions));
+      const made = run.measure(row, Math.min(1, plan.repetitions));
       const what = { doing: "timing" as const, number: 2, ticket: 1000 };
       run.then(0.02, { step: "doing", position: 1, what });
       const killed = failed(
@@ -357,14 +345,18 @@ export function scriptOf(
           "llama_kv_cache: size = 15.00 MiB (640 cells, 30 layers, 1/1 seqs)",
         ],
       );
-      run.end(row, startedS, killed, speeds);
+      run.end(row, startedS, killed, made);
       run.engine("zen4");
       loaded = null;
       continue;
     }
-    const speeds = run.measure(row, plan.repetitions);
-    run.end(row, startedS, { end: "done" }, speeds, warningsOf(row, script));
+    const made = run.measure(row, plan.repetitions + (until ? 4 : 0));
+    run.end(row, startedS, { end: "done" }, made, warningsOf(row, script));
   }
+  return finish(run, plan);
+}
+
+function finish(run: Script, plan: PlanView): RunEvent[] {
   run.then(0.05, { step: "read_speed" });
   run.then(0.05, {
     step: "ended",
@@ -395,7 +387,7 @@ function withoutEngine(run: Script, plan: PlanView): RunEvent[] {
       index === 0
         ? failed("engine_missing", message, [])
         : { end: "skipped", reason: `Not tried, since there is no engine. ${message}` };
-    run.end(row, startedS, end, []);
+    run.end(row, startedS, end, sampled());
   });
   run.then(0, {
     step: "ended",

@@ -1,14 +1,48 @@
 import { describe, expect, test } from "vitest";
 
-import type { PlanView, RunEvent, RunStep } from "$lib/backend/bindings";
+import type { PlanView, RunEvent, RunStep, Tests } from "$lib/backend/bindings";
 import { planOf, plannable, scriptOf, type RunScript } from "$lib/backend/fake-runs";
-import { grouped, over, reduce, runOf, shares, spentS, summary, type Run } from "./run-steps";
+import {
+  grouped,
+  over,
+  reduce,
+  runOf,
+  shares,
+  spentS,
+  summary,
+  timeOver,
+  type Run,
+} from "./run-steps";
 
 const MODELS = [
   plannable("a", "SmolLM2 135M Instruct", "Q4_1"),
   plannable("b", "Gemma 3 270M", "Q4_K_M"),
 ];
 const PLAN = planOf({ models: ["a", "b"], tests: { preset: "quick" }, threads: null }, MODELS, 2);
+
+/** Own values: three samples of nothing but what is given. */
+function own(values: Partial<Extract<Tests, { preset: "own" }>>): Tests {
+  return {
+    preset: "own",
+    prompt: [],
+    generate: [],
+    depth: [0],
+    repetitions: 3,
+    until: null,
+    interleaved: false,
+    sweep: {
+      threads: [],
+      batch: [],
+      micro_batch: [],
+      cache: [],
+      flash_attention: [],
+      load_mode: [],
+      repack: [],
+      variant: [],
+    },
+    ...values,
+  };
+}
 
 function whole(script: RunScript, plan: PlanView = PLAN): Run {
   return existing(runOf(scriptOf(plan, script, MODELS)));
@@ -101,7 +135,7 @@ describe("a run", () => {
     expect(killed.failure?.code).toBe("engine_killed");
     expect(killed.failure?.log.length).toBeGreaterThan(0);
     expect(killed.samples).toHaveLength(1);
-    expect(killed.mean).toBe(killed.samples[0]?.tokensPerSecond);
+    expect(killed.mean).toBe(killed.samples[0]?.value);
     expect(killed.deviation).toBeNull();
   });
 
@@ -132,7 +166,7 @@ describe("a run", () => {
     const deep = planOf(
       {
         models: ["a"],
-        tests: { preset: "own", prompt: [], generate: [32], depth: [4096], repetitions: 3 },
+        tests: own({ generate: [32], depth: [4096] }),
         threads: null,
       },
       MODELS,
@@ -141,6 +175,63 @@ describe("a run", () => {
     const test = at(whole("usual", deep), 0);
     expect(test.stages.map(({ what }) => what)).toEqual(["loading", "warmup", "depth"]);
     expect(test.samples).toHaveLength(3);
+  });
+});
+
+describe("tests that take turns", () => {
+  const inTurn = planOf(
+    {
+      models: ["a"],
+      tests: own({ prompt: [512], generate: [128], interleaved: true }),
+      threads: null,
+    },
+    MODELS,
+    2,
+  );
+
+  test("run side by side, and one of them has its turn", () => {
+    const state = until("usual", timing(2), inTurn);
+    expect(state.tests.map(({ status }) => status)).toEqual(["runs", "runs"]);
+    expect(state.running).toBe(0);
+    expect(state.tests.map(({ samples }) => samples.length)).toEqual([1, 1]);
+  });
+
+  test("all end with their own samples", () => {
+    const state = whole("usual", inTurn);
+    expect(state.tests.map(({ samples }) => samples.length)).toEqual([3, 3]);
+    expect(over(state)).toBe(2);
+  });
+
+  test("for a set time are over when that is", () => {
+    const plan = planOf(
+      { models: ["a"], tests: { preset: "sustained", minutes: 1 }, threads: null },
+      MODELS,
+      2,
+    );
+    expect(plan.seconds).toBe(60);
+    expect(timeOver(until("usual", ({ step }) => step === "asked", plan))).toBe(0);
+    expect(timeOver(whole("usual", plan))).toBe(1);
+    expect(timeOver(whole("usual"))).toBeNull();
+  });
+});
+
+describe("kinds beside the two speeds", () => {
+  function of(tests: Tests): Run {
+    return whole("usual", planOf({ models: ["a"], tests, threads: null }, MODELS, 2));
+  }
+
+  test("keep what they found beside their main figure", () => {
+    const state = of({ preset: "first_token", prompt: 512, cache: "each" });
+    expect(state.tests.map(({ found }) => found?.found)).toEqual(["first_token", "first_token"]);
+    expect(state.tests.every(({ mean }) => mean !== null && mean > 0)).toBe(true);
+  });
+
+  test("a text is judged once, whatever the repetitions, and its reading is a stage", () => {
+    const state = of({ preset: "face_off", base: null, quality: true });
+    const judged = at(state, 2);
+    expect(judged.samples).toHaveLength(1);
+    expect(judged.stages.map(({ what }) => what)).toContain("text");
+    expect(judged.mean).toBeCloseTo(0.041);
   });
 });
 

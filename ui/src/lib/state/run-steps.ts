@@ -5,13 +5,15 @@
  * tells it from its start) and every state of the page can be made in a test.
  */
 import type {
+  Around,
   Doing,
+  Found,
   MachineNow,
   PlannedRow,
-  PlanRequest,
   PlanView,
   RunEnd,
   RunEvent,
+  RunStep,
   TestEnd,
   Warning,
 } from "$lib/backend/bindings";
@@ -20,8 +22,11 @@ import type {
 export interface MadeSample {
   /** From 1. */
   number: number;
-  tokensPerSecond: number;
+  /** Its main figure, in the unit of its row. */
+  value: number;
   seconds: number;
+  /** When it was made, seconds since the run was asked for. */
+  atS: number;
 }
 
 /** A step of a test before its samples: load, warm-up, filling the cache. Times are of the run. */
@@ -49,10 +54,14 @@ export interface TestState {
   /** Its stages so far, each once: of the depth before every sample only the first is kept. */
   stages: Stage[];
   samples: MadeSample[];
-  /** Mean of its samples so far, tokens per second; `null` without samples. */
+  /** Mean of its samples so far, in the unit of its row; `null` without samples. */
   mean: number | null;
   /** Standard deviation; `null` for less than two samples. */
   deviation: number | null;
+  /** Half-width of the 95 % confidence interval of the mean over the mean; `null` = not known. */
+  within: number | null;
+  /** What else its last sample found, and all of them once it has ended. */
+  found: Found | null;
   /** Seconds from its start to its end; `null` = not ended. */
   seconds: number | null;
   warnings: Warning[];
@@ -100,6 +109,8 @@ export interface Run {
   doing: Doing | null;
   /** The machine after the last test. */
   machine: MachineNow | null;
+  /** The machine after the last sample. */
+  around: Around | null;
   ended: Ended | null;
 }
 
@@ -144,14 +155,10 @@ export function reduce(before: Run | null, event: RunEvent): Run | null {
       };
     case "sample":
       return {
-        ...withTest(state, step.position, (test) =>
-          sampled(test, {
-            number: step.number,
-            tokensPerSecond: step.tokens_per_second,
-            seconds: step.seconds,
-          }),
-        ),
+        ...withTest(state, step.position, (test) => sampled(test, step, event.at_s)),
+        running: step.position,
         doing: null,
+        around: step.around,
       };
     case "test_ended":
       return {
@@ -161,6 +168,7 @@ export function reduce(before: Run | null, event: RunEvent): Run | null {
           stages: closed(test.stages, event.at_s),
           mean: step.mean,
           deviation: step.deviation,
+          found: step.found,
           seconds: step.seconds,
           warnings: step.warnings,
         })),
@@ -199,6 +207,7 @@ function asked(plan: PlanView, at: string, event: RunEvent): Run {
     running: null,
     doing: null,
     machine: null,
+    around: null,
     ended: null,
   };
 }
@@ -213,6 +222,8 @@ function waits(planned: PlannedRow): TestState {
     samples: [],
     mean: null,
     deviation: null,
+    within: null,
+    found: null,
     seconds: null,
     warnings: [],
     failure: null,
@@ -235,13 +246,21 @@ function endOf(end: TestEnd): Pick<TestState, "status" | "failure" | "reason"> {
   };
 }
 
-function sampled(test: TestState, sample: MadeSample): TestState {
-  const samples = [...test.samples.filter((made) => made.number !== sample.number), sample];
-  return { ...test, samples, ...summary(samples.map((made) => made.tokensPerSecond)) };
+function sampled(
+  test: TestState,
+  { number, value, seconds, found, within }: Extract<RunStep, { step: "sample" }>,
+  atS: number,
+): TestState {
+  const sample = { number, value, seconds, atS };
+  const samples = [...test.samples.filter((made) => made.number !== number), sample];
+  return { ...test, samples, found, within, ...summary(samples.map((made) => made.value)) };
 }
 
 /** Mean, and standard deviation with n - 1: one sample has none. */
-export function summary(values: readonly number[]): Pick<TestState, "mean" | "deviation"> {
+export function summary(values: readonly number[]): {
+  mean: number | null;
+  deviation: number | null;
+} {
   if (values.length === 0) {
     return { mean: null, deviation: null };
   }
@@ -347,28 +366,22 @@ export function shares(state: Run): Share[] {
 function running(test: TestState, state: Run, planned: number): Share {
   const spent = Math.max(0, state.atS - (test.startedS ?? state.atS));
   const made = test.samples.length / Math.max(1, state.plan.repetitions);
+  if (state.plan.order.order !== "one_by_one") {
+    return { test, seconds: planned, done: Math.min(1, made) };
+  }
   // Without a plan the repetitions to come are taken to last as long as those that are made.
   const foreseen = test.planned.seconds === null && made > 0 ? spent / made : planned;
   const seconds = Math.max(foreseen, spent);
   return { test, seconds, done: seconds === 0 ? 0 : spent / seconds };
 }
 
-/** What asks for the same plan: every kind of test once, in its order. */
-export function requestOf(plan: PlanView): PlanRequest {
-  const each = <T>(values: T[]): T[] => [...new Set(values)];
-  const of = (phase: "prefill" | "decode"): number[] =>
-    each(plan.rows.filter((row) => row.phase === phase).map((row) => row.tokens));
-  return {
-    models: each(plan.rows.map((row) => row.model)),
-    tests: {
-      preset: "own",
-      prompt: of("prefill"),
-      generate: of("decode"),
-      depth: each(plan.rows.map((row) => row.depth)),
-      repetitions: plan.repetitions,
-    },
-    threads: plan.threads,
-  };
+/** How much of a run for a set time is over, 0 to 1; `null` where none is set. */
+export function timeOver(state: Run): number | null {
+  const { order } = state.plan;
+  if (order.order !== "sustained") return null;
+  if (state.ended) return 1;
+  if (state.leftS === null || state.startedS === null) return 0;
+  return Math.min(1, Math.max(0, 1 - state.leftS / order.seconds));
 }
 
 function sum(values: readonly number[]): number {

@@ -1,7 +1,7 @@
 import { toProblem, type Backend } from "$lib/backend/backend";
 import type { PlanRequest, PlanView, Problem, RunEvent, StopHow } from "$lib/backend/bindings";
 import { painted } from "./painted";
-import { over, reduce, requestOf, type Run } from "./run-steps";
+import { over, reduce, type Run } from "./run-steps";
 import { SetupState } from "./setup.svelte";
 
 /**
@@ -21,8 +21,6 @@ export class RunState {
   readonly setup = new SetupState();
 
   #backend: Backend;
-  /** What was asked for last in this window, to ask for it again. */
-  #request: PlanRequest | null = null;
   /** The ticket that is to be painted now. */
   #ticket: number | null = null;
 
@@ -53,7 +51,6 @@ export class RunState {
     this.now = null;
     this.problem = null;
     this.stopping = null;
-    this.#request = request;
     try {
       await this.#backend.call("start_run", { request });
     } catch (thrown) {
@@ -64,10 +61,14 @@ export class RunState {
     await this.follow();
   }
 
-  /** Measures the same again. After a reload, what its plan says is the same. */
+  /** What was asked for; `null` where that is not known, as of a run that went on. */
+  get request(): PlanRequest | null {
+    return this.plan?.asked ?? null;
+  }
+
+  /** Measures the same again. */
   async again(): Promise<void> {
-    const request = this.#request ?? (this.plan && requestOf(this.plan));
-    if (request) await this.start(request);
+    if (this.request) await this.start(this.request);
   }
 
   /** Follows the run from its start to its end. */

@@ -27,8 +27,13 @@ test("a failure that is not known is a failure all the same", () => {
 });
 
 test("a test in a sentence names speed, tokens and depth", () => {
-  expect(testInSentence({ phase: "decode", tokens: 128, depth: 4096 })).toBe(
+  const what = { kind: "speed", phase: "decode", tokens: 128, depth: 4096 } as const;
+  expect(testInSentence({ what, settings: [] })).toBe(
     "decode of 128\u00a0tokens at depth\u00a04,096",
+  );
+  const settings = [{ key: "type_kv", value: "q8_0" }];
+  expect(testInSentence({ what: { ...what, depth: 0 }, settings })).toBe(
+    "decode of 128\u00a0tokens, cache q8_0",
   );
 });
 

@@ -1,13 +1,21 @@
 import type { PlannedRow } from "$lib/backend/bindings";
-import { testWords } from "./measuring";
+import { rowWords, settingsWords, testWords } from "./measuring";
 
-/** A test in a sentence: `prefill of 512 tokens`. */
-export function testInSentence(row: Pick<PlannedRow, "phase" | "tokens" | "depth">): string {
-  return `${row.phase} of ${testWords(row.tokens, row.depth)}`;
+/** A test in a sentence: `prefill of 512 tokens`, `4 users, 128 + 32 tokens`. */
+export function testInSentence({ what, settings }: Pick<PlannedRow, "what" | "settings">): string {
+  const more = settings.length === 0 ? "" : `, ${settingsWords(settings)}`;
+  if (what.kind === "speed") {
+    return `${what.phase} of ${testWords(what.tokens, what.depth)}${more}`;
+  }
+  const { name, rest } = rowWords(what);
+  return `${name.toLowerCase()}, ${rest}${more}`;
 }
 
 /** The name of a stage before the samples. */
-export function stageName(what: "loading" | "warmup" | "depth" | "text", restored: boolean): string {
+export function stageName(
+  what: "loading" | "warmup" | "depth" | "text",
+  restored: boolean,
+): string {
   switch (what) {
     case "loading":
       return "Load";

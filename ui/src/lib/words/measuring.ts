@@ -1,18 +1,231 @@
-import type { Doing, PhaseName, Tests } from "$lib/backend/bindings";
-import { nbsp, percent, whole } from "$lib/format";
+import type {
+  Doing,
+  Found,
+  PhaseName,
+  PlanView,
+  RowKind,
+  Setting,
+  Tests,
+  Unit,
+} from "$lib/backend/bindings";
+import {
+  count,
+  nbsp,
+  percent,
+  significant,
+  speed,
+  speedWithUnit,
+  spoken,
+  whole,
+} from "$lib/format";
 
 /** The two speeds. */
 export const phaseWords: Record<PhaseName, string> = { prefill: "Prefill", decode: "Decode" };
 
-/** The presets: name, and what is in it. */
+/** The presets: name, and what it is good for, in a line. */
 export const presetWords: Record<Tests["preset"], { name: string; about: string }> = {
-  quick: { name: "Quick", about: "512-token prompt, 128-token answer, 3 samples of each" },
-  article: { name: "Article", about: "512-token prompt, 128-token answer, 5 samples of each" },
-  own: { name: "Own", about: "your own lengths, depths and number of samples" },
+  quick: { name: "Quick", about: "both speeds, 3 samples of each" },
+  article: { name: "Article", about: "both speeds, 5 samples of each, as llama-bench" },
+  own: { name: "Own values", about: "your lengths, depths, repetitions and settings" },
+  context_curve: { name: "Context curve", about: "both speeds as the context fills" },
+  long_document: { name: "Long document", about: "reading thousands of tokens, then answering" },
+  first_token: { name: "First token", about: "load, tokenize, prefill, first decode" },
+  prefix_cache: { name: "Prefix cache", about: "the same prompt again, and with another end" },
+  users: { name: "Users", about: "several answers at once: together, each, waiting" },
+  face_off: { name: "Quantization face-off", about: "what a smaller file gains and costs" },
+  tune: { name: "Tune", about: "finds the fastest settings by racing them" },
+  offload: { name: "Offload", about: "both speeds with more and more layers on the GPU" },
+  sustained: { name: "Sustained", about: "what the machine holds, not what it peaks at" },
 };
 
-/** What a test does, for its row: `sample 4 of 5`. */
-export function doingWords(doing: Doing, repetitions: number): string {
+/** Which speed a test measures; `null` where it is neither or both. */
+export function phaseOf(what: RowKind): PhaseName | null {
+  return what.kind === "speed" ? what.phase : null;
+}
+
+/** The colour of a test's figure: decode of people together is decode. */
+export function colourOf(what: RowKind): PhaseName | null {
+  return what.kind === "users" ? "decode" : phaseOf(what);
+}
+
+/** What a test measures: its name, and the rest of it. */
+export function rowWords(what: RowKind): { name: string; rest: string } {
+  switch (what.kind) {
+    case "speed":
+      return { name: phaseWords[what.phase], rest: testWords(what.tokens, what.depth) };
+    case "both": {
+      return { name: "Prompt and answer", rest: atDepth(lengths(what), what.depth) };
+    }
+    case "first_token": {
+      const file = what.cold === null ? "" : what.cold ? ", file cold" : ", file warm";
+      return { name: "First token", rest: `${whole(what.prompt)}-token prompt${file}` };
+    }
+    case "prefix_cache":
+      return {
+        name: "Prefix cache",
+        rest: `${whole(what.prompt)}${nbsp}tokens, last ${whole(what.changed)} changed`,
+      };
+    case "users": {
+      const more = [
+        ...(what.shared_prompt ? ["one prompt"] : []),
+        ...(what.split_kv ? ["split cache"] : []),
+      ];
+      return { name: count(what.users, "user"), rest: [lengths(what), ...more].join(", ") };
+    }
+    case "quality": {
+      const tokens = what.tokens === null ? "whole text" : `${whole(what.tokens)}${nbsp}tokens`;
+      return what.base === null
+        ? { name: "Perplexity", rest: tokens }
+        : { name: "Quality", rest: `against ${what.base}, ${tokens}` };
+    }
+  }
+}
+
+const settingNames: Partial<Record<string, string>> = {
+  variant: "variant",
+  load_mode: "load",
+  repack: "repack",
+  n_gpu_layers: "GPU layers",
+  type_kv: "cache",
+  flash_attn: "flash attention",
+  n_batch: "batch",
+  n_ubatch: "micro-batch",
+  n_threads: "threads",
+};
+
+/** Settings in which tests differ: `cache q8_0, threads 2`. */
+export function settingsWords(settings: readonly Setting[]): string {
+  return settings
+    .map(({ key, value }) => {
+      const said = value === "true" ? "on" : value === "false" ? "off" : value;
+      return `${settingNames[key] ?? key} ${said}`;
+    })
+    .join(", ");
+}
+
+/** A time that is foreseen, short: `40 s`, `3½ min`. */
+export function foreseen(seconds: number): string {
+  return spoken(seconds)
+    .replace(/ seconds?$/, `${nbsp}s`)
+    .replace(/ minutes?$/, `${nbsp}min`)
+    .replace(/ hours?$/, `${nbsp}h`);
+}
+
+/** Time to a token, or a part of it: `0.2 ms`, `20 ms`, `1.31 s`, `12.4 s`. */
+export function ttft(seconds: number): string {
+  const ms = seconds * 1000;
+  if (ms >= 99.5) return `${significant(seconds)}${nbsp}s`;
+  return `${ms < 9.95 ? ms.toFixed(1) : ms.toFixed(0)}${nbsp}ms`;
+}
+
+/** Perplexity and its like: `18.42`. */
+function fine(value: number): string {
+  return value >= 100 ? significant(value) : value.toFixed(2);
+}
+
+/** A divergence: `0.041`. */
+function nats(value: number): string {
+  if (value === 0) return "0";
+  return value < 0.0005 ? value.toExponential(1) : value.toFixed(3);
+}
+
+/** A main figure without its unit, as far as a table's head can name that. */
+export function figure(value: number, unit: Unit): string {
+  switch (unit) {
+    case "tokens_per_second":
+      return speed(value);
+    case "seconds":
+      return ttft(value);
+    case "perplexity":
+      return fine(value);
+    case "divergence":
+      return nats(value);
+  }
+}
+
+/** A main figure with its unit: `301 tok/s`, `1.31 s`, `perplexity 18.42`, `KL 0.041`. */
+export function figureWithUnit(value: number | null, unit: Unit): string {
+  if (value === null) return "not measured";
+  switch (unit) {
+    case "tokens_per_second":
+      return speedWithUnit(value);
+    case "seconds":
+      return ttft(value);
+    case "perplexity":
+      return `perplexity ${fine(value)}`;
+    case "divergence":
+      return `KL ${nats(value)}`;
+  }
+}
+
+/** What a test found beside its main figure, a line; `null` = nothing. */
+export function foundWords(found: Found): string | null {
+  switch (found.found) {
+    case "speed":
+      return null;
+    case "first_token": {
+      const parts = [
+        ...(found.load === null ? [] : [`load ${ttft(found.load)}`]),
+        ...(found.context === null ? [] : [`context ${ttft(found.context)}`]),
+        `tokenize ${ttft(found.tokenize)}`,
+        `prefill ${ttft(found.prefill)}`,
+        `sampling ${ttft(found.sample)}`,
+      ];
+      const next = found.decode === null ? "" : `; the second token ${ttft(found.decode)} later`;
+      const resident =
+        found.resident === null ? "" : `; ${percent(found.resident)} of the file was in memory`;
+      return `${parts.join(" + ")}${next}${resident}`;
+    }
+    case "prefix_cache": {
+      const names = ["cold", "again", "changed tail"];
+      return found.requests
+        .map((request, at) => {
+          const { reused, shared, prompt } = request;
+          const held = reused === 0 ? "" : ` (${whole(reused)} of ${whole(prompt)} reused)`;
+          // The last token is always computed: its logits are needed.
+          const lost = reused + 1 < shared ? ", this memory cannot drop a tail" : "";
+          return `${names[at] ?? "then"} ${ttft(request.ttft)}${held}${lost}`;
+        })
+        .join("; ");
+    }
+    case "users":
+      return [
+        `${speedWithUnit(found.each)} each`,
+        `first token after ${ttft(found.median)}, the last to wait ${ttft(found.worst)}`,
+        `prefill ${speedWithUnit(found.prefill)} together`,
+      ].join("; ");
+    case "quality": {
+      const own = `perplexity ${fine(found.perplexity)}${nbsp}±${nbsp}${fine(found.error)}`;
+      if (found.base === null) return own;
+      const { perplexity, divergence, error, same_top } = found.base;
+      return `KL ${nats(divergence)}${nbsp}±${nbsp}${nats(error)}; ${own}, the base's ${fine(perplexity)}; ${percent(same_top)} of predictions the same`;
+    }
+  }
+}
+
+type Often = Pick<PlanView, "repetitions" | "until" | "order">;
+
+/** How many samples a plan makes: `5 samples a test`, `samples until ± 2 %`. */
+export function oftenWords(plan: Often): string {
+  if (plan.order.order === "sustained") return "in turn until the time is up";
+  if (plan.until) return `samples until ±${nbsp}${percent(plan.until.relative)}`;
+  const turn = plan.order.order === "interleaved" ? ", in turn" : "";
+  return `${count(plan.repetitions, "sample")} a${nbsp}test${turn}`;
+}
+
+/** Which sample: `sample 4 of 5`, `sample 7, ± 2.4 % (target 2 %)`. */
+export function sampleWords(number: number, plan: Often, within: number | null): string {
+  if (plan.until) {
+    const now = within === null ? "" : `, ±${nbsp}${percent(within)}`;
+    return `sample ${number}${now} (target ${percent(plan.until.relative)})`;
+  }
+  return plan.order.order === "sustained"
+    ? `sample ${whole(number)}`
+    : `sample ${number} of ${plan.repetitions}`;
+}
+
+/** What a test does, for its row. */
+export function doingWords(doing: Doing, plan: Often, within: number | null): string {
   switch (doing.doing) {
     case "loading":
       return `loading, ${percent(doing.fraction)}`;
@@ -23,12 +236,20 @@ export function doingWords(doing: Doing, repetitions: number): string {
     case "text":
       return `reading the text, ${whole(doing.done)} of ${whole(doing.chunks)}`;
     case "timing":
-      return `sample ${doing.number} of ${repetitions}`;
+      return sampleWords(doing.number, plan, within);
   }
+}
+
+/** `128 + 32 tokens`. */
+function lengths({ prompt, generate }: { prompt: number; generate: number }): string {
+  return [whole(prompt), "+", whole(generate), "tokens"].join(nbsp);
 }
 
 /** What a test measures: `512 tokens`, `128 tokens at depth 4,096`. */
 export function testWords(tokens: number, depth: number): string {
-  const length = `${whole(tokens)}${nbsp}tokens`;
+  return atDepth(`${whole(tokens)}${nbsp}tokens`, depth);
+}
+
+function atDepth(length: string, depth: number): string {
   return depth === 0 ? length : `${length} at depth${nbsp}${whole(depth)}`;
 }

@@ -137,7 +137,7 @@ describe("before a run", () => {
       for (const each of group.rows) each.prefill = null;
     }
     const { container } = await chosen("usual", [Q4], fake);
-    expect(text(container)).toContain("Time is known after the first run");
+    expect(text(container)).toContain("Time is known after the first test");
     expect(screen.getAllByText("not known yet")).toHaveLength(2);
   });
 
@@ -152,7 +152,7 @@ describe("before a run", () => {
 
   test("own values are read from lists, and wrong ones say what is wrong", async () => {
     const { fake } = await chosen();
-    await userEvent.click(screen.getByRole("radio", { name: "Own" }));
+    await userEvent.click(screen.getByRole("radio", { name: "Own values" }));
     const depth = screen.getByRole("textbox", { name: "Depth, tokens" });
     await userEvent.clear(depth);
     await userEvent.type(depth, "0, 4k");
@@ -170,12 +170,24 @@ describe("before a run", () => {
       generate: [128],
       depth: [0, 4096],
       repetitions: 5,
+      until: null,
+      interleaved: false,
+      sweep: {
+        threads: [],
+        batch: [],
+        micro_batch: [],
+        cache: [],
+        flash_attention: [],
+        load_mode: [],
+        repack: [],
+        variant: [],
+      },
     });
   });
 
   test("neither a prompt nor an answer is nothing to measure", async () => {
     await chosen();
-    await userEvent.click(screen.getByRole("radio", { name: "Own" }));
+    await userEvent.click(screen.getByRole("radio", { name: "Own values" }));
     await userEvent.clear(screen.getByRole("textbox", { name: "Prompt, tokens" }));
     await userEvent.clear(screen.getByRole("textbox", { name: "Answer, tokens" }));
     expect(screen.getByText(/Give a prompt length/)).toBeVisible();

@@ -1,8 +1,9 @@
 /** What the head of a run says, in words. */
 import type { PlanView, StopHow } from "$lib/backend/bindings";
-import { about, count, duration, nbsp, speedWithUnit, whole } from "$lib/format";
+import { about, count, duration, whole } from "$lib/format";
 import { spentS, type Run, type TestState } from "$lib/state/run-steps";
 import { testInSentence } from "$lib/words/doing";
+import { figureWithUnit, oftenWords } from "$lib/words/measuring";
 
 /** The one big line. */
 export function headline(run: Run, stopping: StopHow | null): string {
@@ -45,7 +46,7 @@ export function planLine(plan: PlanView): string {
   const tests = Number.isInteger(each)
     ? `${count(each, "test")}${models === 1 ? "" : " each"}`
     : `${count(plan.rows.length, "test")} in all`;
-  return `${count(models, "model")}, ${tests}, ${count(plan.repetitions, "sample")} a${nbsp}test`;
+  return `${count(models, "model")}, ${tests}, ${oftenWords(plan)}`;
 }
 
 /** What is read out when a test has ended. */
@@ -61,5 +62,5 @@ export function announcement(run: Run): string {
 function result(test: TestState): string {
   if (test.status === "failed") return "failed";
   if (test.status === "cancelled") return "cancelled";
-  return speedWithUnit(test.mean);
+  return figureWithUnit(test.mean, test.planned.unit);
 }

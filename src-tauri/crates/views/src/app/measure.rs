@@ -5,10 +5,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use twospeed_gguf::Model;
-use twospeed_history::LatestFilter;
+use twospeed_history::{LatestFilter, Test};
 use twospeed_library::display::shown_path;
+use twospeed_library::names::without_quantization;
 use twospeed_measure::Stop;
 use twospeed_measure::machine::Probe;
+use twospeed_measure::model::MeasuredModel;
 use twospeed_measure::platform::Host;
 use twospeed_workbench::{ReadSpeed, Subject};
 
@@ -97,7 +99,7 @@ impl App {
 
     /// Makes a plan ready, without running it.
     pub async fn plan(self: &Arc<Self>, request: PlanRequest) -> Result<PlanView, Problem> {
-        Ok(self.prepared(&request).await?.view)
+        Ok(self.made_ready(&request).await?.view)
     }
 
     /// Begins a run.
@@ -105,7 +107,7 @@ impl App {
     /// Errors: `busy` while another goes on; `nothing_to_measure` with the reason; what `plan` says.
     pub async fn start_run(self: &Arc<Self>, request: PlanRequest) -> Result<(), Problem> {
         let reserved = self.measuring.reserve()?;
-        let prepared = self.prepared(&request).await?;
+        let prepared = self.made_ready(&request).await?;
         if prepared.plan.tests.is_empty() {
             let why = prepared.view.hindrances.first();
             return Err(Problem::new(
@@ -180,11 +182,57 @@ impl App {
         Ok(())
     }
 
-    async fn prepared(self: &Arc<Self>, request: &PlanRequest) -> Result<Prepared, Problem> {
+    /// What several choices of tests would take, without making more than their plans.
+    ///
+    /// Errors: as `plan`, where that concerns all choices.
+    pub async fn offers(self: &Arc<Self>, request: OffersRequest) -> Result<Offers, Problem> {
+        let picked = self.to_measure(&request.models, request.threads).await?;
+        let mut offers = Vec::with_capacity(request.tests.len());
+        for tests in &request.tests {
+            let prepared = match Choice::of(tests) {
+                Ok(choice) => self.prepared(&picked, &choice, None).await,
+                Err(problem) => Err(problem),
+            };
+            offers.push(match prepared {
+                Ok(Prepared { view, .. }) => Offer {
+                    tests: u32::try_from(view.rows.len()).unwrap_or(u32::MAX),
+                    seconds: view.seconds,
+                    why_not: view
+                        .hindrances
+                        .first()
+                        .filter(|_| view.rows.is_empty())
+                        .map(|why| why.sentence.clone()),
+                },
+                Err(problem) => Offer {
+                    tests: 0,
+                    seconds: None,
+                    why_not: Some(problem.message),
+                },
+            });
+        }
+        let known = self.known();
+        Ok(Offers {
+            offers,
+            variants: known.variants.clone(),
+            gpus: known.gpus.clone(),
+        })
+    }
+
+    async fn made_ready(self: &Arc<Self>, request: &PlanRequest) -> Result<Prepared, Problem> {
         let choice = Choice::of(&request.tests)?;
-        let threads = check_threads(request.threads.unwrap_or_else(|| self.threads()))?;
+        let picked = self.to_measure(&request.models, request.threads).await?;
+        self.prepared(&picked, &choice, Some(request)).await
+    }
+
+    /// What plans of these models need to know.
+    async fn to_measure(
+        self: &Arc<Self>,
+        models: &[String],
+        threads: Option<u32>,
+    ) -> Result<Picked, Problem> {
+        let threads = check_threads(threads.unwrap_or_else(|| self.threads()))?;
         let mut rows: Vec<&String> = Vec::new();
-        for row in &request.models {
+        for row in models {
             if !rows.contains(&row) {
                 rows.push(row);
             }
@@ -210,18 +258,84 @@ impl App {
         if let Ok(history) = self.history().await {
             let filter = LatestFilter {
                 machine: Some(self.machine.id.clone()),
-                models: Some(fingerprints),
+                models: Some(fingerprints.clone()),
             };
             earlier = history.finished_tests(&filter).await.unwrap_or_default();
             read_speed = ReadSpeed::load(&history, &self.machine).await.ok();
         }
-        let around = Around {
+        let known = self.known();
+        let others = known.latest.iter();
+        earlier.extend(
+            others
+                .filter(|test| !fingerprints.contains(&test.record.model.fingerprint))
+                .cloned(),
+        );
+        Ok(Picked {
+            candidates,
             threads,
             available: Host::new().state(None).memory_available_bytes,
-            earlier: &earlier,
-            ceiling: &|model| read_speed.as_ref()?.decode_ceiling(&self.machine, model),
+            earlier,
+            read_speed,
+        })
+    }
+
+    async fn prepared(
+        self: &Arc<Self>,
+        picked: &Picked,
+        choice: &Choice,
+        asked: Option<&PlanRequest>,
+    ) -> Result<Prepared, Problem> {
+        let bases = match choice.needs_base() {
+            true => self.bases(picked, choice.base()).await?,
+            false => Vec::new(),
         };
-        prepare(candidates, &choice, &around)
+        let around = Around {
+            asked,
+            threads: picked.threads,
+            available: picked.available,
+            earlier: &picked.earlier,
+            ceiling: &|model| {
+                let read_speed = picked.read_speed.as_ref()?;
+                read_speed.decode_ceiling(&self.machine, model)
+            },
+            base: &|model| base_of(model, &bases),
+        };
+        prepare(picked.candidates.clone(), choice, &around)
+    }
+
+    /// The models whose predictions may be taken for right: the one that was named, or of each
+    /// chosen model the best source on this disk.
+    async fn bases(
+        self: &Arc<Self>,
+        picked: &Picked,
+        named: Option<&str>,
+    ) -> Result<Vec<MeasuredModel>, Problem> {
+        if let Some(row) = named {
+            let base = self.candidate(row).await.read?;
+            return Ok(vec![base.measured]);
+        }
+        let read = || {
+            picked
+                .candidates
+                .iter()
+                .filter_map(|one| one.read.as_ref().ok())
+        };
+        let mut bases: Vec<MeasuredModel> = read().map(|one| one.measured.clone()).collect();
+        for entry in self.catalogue.entries() {
+            let better = |model: &Model| {
+                let is_better = |subject: &Subject| {
+                    is_source_of(model, &subject.header)
+                        && model.file_bytes > subject.header.file_bytes
+                };
+                entry.hindrance.is_none() && !entry.is_unmade && read().any(is_better)
+            };
+            if entry.item.model().is_some_and(better)
+                && let Ok(base) = self.candidate(&entry.id).await.read
+            {
+                bases.push(base.measured);
+            }
+        }
+        Ok(bases)
     }
 
     /// Reads what a row stands for.
@@ -251,6 +365,34 @@ impl App {
             )),
         })
     }
+}
+
+/// Models that are chosen, with what plans of them need to know.
+struct Picked {
+    candidates: Vec<Candidate>,
+    threads: u32,
+    available: Option<u64>,
+    earlier: Vec<Test>,
+    read_speed: Option<ReadSpeed>,
+}
+
+/// Whether one file is the same model as another, in whatever quantization.
+fn is_source_of(one: &Model, other: &Model) -> bool {
+    one.parameters == other.parameters
+        && one.architecture == other.architecture
+        && without_quantization(&one.name) == without_quantization(&other.name)
+}
+
+/// The best of these for a model: of the same model the largest file. Random weights predict
+/// nothing that is right.
+fn base_of(model: &MeasuredModel, bases: &[MeasuredModel]) -> Option<MeasuredModel> {
+    let name = without_quantization(&model.name);
+    let same = bases.iter().filter(|base| {
+        base.parameters == model.parameters && without_quantization(&base.name) == name
+    });
+    same.max_by_key(|base| base.file_bytes)
+        .filter(|_| !model.synthetic)
+        .cloned()
 }
 
 /// Reads a file that is to be measured.
@@ -313,6 +455,8 @@ mod tests {
         fn sent<T: Send>(_: impl Future<Output = T> + Send) {}
         let request: fn() -> PlanRequest = || unreachable!();
         sent(app.plan(request()));
+        let several: fn() -> OffersRequest = || unreachable!();
+        sent(app.offers(several()));
         sent(app.start_run(request()));
         sent(app.stop_run(StopHow::Now));
         sent(app.results());

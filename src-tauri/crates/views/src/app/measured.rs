@@ -4,8 +4,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
+use twospeed_engine::protocol::{DeviceKind, Hello};
 use twospeed_estimate::Bytes;
 use twospeed_history::{History, HistoryError, LatestFilter, RunFilter, Test};
+use twospeed_library::display::shown;
 use twospeed_measure::model::MeasuredModel;
 use twospeed_workbench::ReadSpeed;
 
@@ -22,6 +24,12 @@ pub(crate) struct Known {
     /// `zen4, llama.cpp 11434`.
     pub(super) engine: Option<String>,
     by_fingerprint: HashMap<String, Speeds>,
+    /// The newest finished tests of every model here: what a model that was never measured may
+    /// take is told from them.
+    pub(super) latest: Vec<Test>,
+    /// CPU variants and GPUs that the engine named last.
+    pub(super) variants: Vec<String>,
+    pub(super) gpus: Vec<String>,
     /// Sizes of the files that were measured: others need no look at their content.
     sizes: HashSet<u64>,
 }
@@ -104,9 +112,17 @@ impl App {
         };
         let mut known = Known {
             read_speed: Some(ReadSpeed::load(history, &self.machine).await?),
-            engine: self.last_engine(history).await?,
             ..Known::default()
         };
+        if let Some(worker) = self.last_worker(history).await? {
+            known.engine = Some(format!(
+                "{}, llama.cpp {}",
+                worker.variant.name, worker.engine.build_number
+            ));
+            let gpus = worker.devices.iter().filter(|device| is_gpu(device.kind));
+            known.gpus = gpus.map(|device| shown(&device.description)).collect();
+            known.variants = worker.variants.into_iter().map(|one| one.name).collect();
+        }
         // Newest first: what is there already is newer.
         for run in history.latest(&filter).await? {
             let mut of_run: HashMap<&str, Newest<'_>> = HashMap::new();
@@ -128,12 +144,13 @@ impl App {
                 speeds.prefill = speeds.prefill.take().or_else(|| speed(newest.prefill));
                 speeds.decode = speeds.decode.take().or_else(|| speed(newest.decode));
             }
+            known.latest.extend(run.tests);
         }
         Ok(known)
     }
 
-    /// Variant and build of the newest run here whose worker said hello.
-    async fn last_engine(&self, history: &History) -> Result<Option<String>, HistoryError> {
+    /// What the worker of the newest run here said that got as far as saying hello.
+    async fn last_worker(&self, history: &History) -> Result<Option<Hello>, HistoryError> {
         let runs = history.runs(&RunFilter::default()).await?;
         let here = runs
             .iter()
@@ -142,13 +159,9 @@ impl App {
             let Some(run) = history.run(overview.run.id).await? else {
                 continue;
             };
-            let workers = run.tests.iter().rev();
-            let mut workers = workers.filter_map(|test| test.end.as_ref()?.worker.as_ref());
-            if let Some(worker) = workers.next() {
-                return Ok(Some(format!(
-                    "{}, llama.cpp {}",
-                    worker.variant.name, worker.engine.build_number
-                )));
+            let ends = run.tests.into_iter().rev().filter_map(|test| test.end);
+            if let Some(worker) = ends.filter_map(|end| end.worker).next() {
+                return Ok(Some(worker));
             }
         }
         Ok(None)
@@ -172,6 +185,11 @@ impl App {
     }
 }
 
+/// A GPU interface that the processor computes is none.
+fn is_gpu(kind: DeviceKind) -> bool {
+    matches!(kind, DeviceKind::Gpu | DeviceKind::IntegratedGpu)
+}
+
 /// The tests of one run that stand for a model: without depth, and nearest to the usual length.
 #[derive(Default)]
 struct Newest<'a> {
@@ -181,6 +199,9 @@ struct Newest<'a> {
 
 impl<'a> Newest<'a> {
     fn take(&mut self, test: &'a Test) {
+        if !test.record.kind.is_speed() {
+            return;
+        }
         let spec = test.record.spec;
         let (place, usual) = match (spec.n_prompt, spec.n_gen) {
             (_, 0) => (&mut self.prefill, 512),

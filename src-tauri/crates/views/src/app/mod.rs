@@ -13,6 +13,7 @@ mod explain;
 mod export;
 mod facts;
 mod folders;
+mod found;
 mod history;
 mod hub;
 mod jobs;

@@ -1,117 +1,30 @@
 //! A plan made of what the person asked for.
 
-use twospeed_engine::protocol::Ability;
+mod choice;
+mod sweep;
+
+use twospeed_engine::protocol::{Ability, PageCache};
 use twospeed_engine::{Settings, TestSpec};
 use twospeed_history::Test;
 use twospeed_library::display::shown;
 use twospeed_library::names::without_quantization;
 use twospeed_measure::model::MeasuredModel;
-use twospeed_measure::PlannedTest;
-use twospeed_measure::plan::presets::{article, quick};
-use twospeed_measure::plan::{MAX_THREADS, Plan, Preset};
+use twospeed_measure::plan::{MAX_THREADS, Order, Plan, presets};
+use twospeed_measure::{Kind, PlannedTest};
 use twospeed_workbench::{Subject, grouped, needs};
 
-use super::eta;
+pub(super) use self::choice::Choice;
+use self::choice::Limits;
+use super::eta::Forecast;
+use super::found;
+use super::run_log::STILL;
 use crate::Problem;
 use crate::measure::*;
 
 /// More tests than anyone waits for: a typed list that got out of hand.
 const MOST_TESTS: usize = 500;
-/// More repetitions than anyone waits for.
-const MOST_REPETITIONS: u32 = 1000;
-
-/// What is measured of each model.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Choice {
-    /// Name of the preset, as stored with the run.
-    pub(super) preset: String,
-    /// The tests in the order that reloads and refills least.
-    pub(super) specs: Vec<TestSpec>,
-    /// Timed repetitions.
-    pub(super) repetitions: u32,
-}
-
-impl Choice {
-    /// The tests that were asked for.
-    ///
-    /// Errors: one sentence for what can never be measured.
-    pub(super) fn of(tests: &Tests) -> Result<Self, Problem> {
-        let preset = |preset: Preset| Self {
-            preset: preset.name.to_owned(),
-            specs: preset.tests.iter().map(|(spec, _)| *spec).collect(),
-            repetitions: preset.repetitions,
-        };
-        match tests {
-            Tests::Quick => Ok(preset(quick())),
-            Tests::Article => Ok(preset(article())),
-            Tests::Own {
-                prompt,
-                generate,
-                depth,
-                repetitions,
-            } => Self::own(prompt, generate, depth, *repetitions),
-        }
-    }
-
-    /// Depths outermost, prompts before answers: llama-bench's order.
-    fn own(
-        prompt: &[u32],
-        generate: &[u32],
-        depth: &[u32],
-        repetitions: u32,
-    ) -> Result<Self, Problem> {
-        if repetitions == 0 {
-            return Err(Problem::new(
-                "no_repetitions",
-                "Repetitions must be at least 1.",
-            ));
-        }
-        if repetitions > MOST_REPETITIONS {
-            return Err(Problem::new(
-                "too_many_repetitions",
-                format!(
-                    "{repetitions} repetitions are more than anyone waits for: take at most {MOST_REPETITIONS}."
-                ),
-            ));
-        }
-        let of = |n_prompt, n_gen| TestSpec {
-            n_prompt,
-            n_gen,
-            n_depth: 0,
-        };
-        let timed: Vec<TestSpec> = prompt
-            .iter()
-            .map(|tokens| of(*tokens, 0))
-            .chain(generate.iter().map(|tokens| of(0, *tokens)))
-            .filter(|spec| spec.tokens() > 0)
-            .collect();
-        if timed.is_empty() {
-            return Err(Problem::new(
-                "no_tests",
-                "There is nothing to measure: give at least one prompt length or answer length above 0.",
-            ));
-        }
-        let depths = if depth.is_empty() { &[0] } else { depth };
-        let mut specs = Vec::new();
-        for n_depth in depths {
-            for spec in &timed {
-                let spec = TestSpec {
-                    n_depth: *n_depth,
-                    ..*spec
-                };
-                // What is written twice is measured once.
-                if !specs.contains(&spec) {
-                    specs.push(spec);
-                }
-            }
-        }
-        Ok(Self {
-            preset: "own".to_owned(),
-            specs,
-            repetitions,
-        })
-    }
-}
+/// Context of a model that does not say for how much it was made, tokens.
+const SOME_CONTEXT: u32 = 4096;
 
 /// Threads that the engine can run.
 pub(super) fn check_threads(threads: u32) -> Result<u32, Problem> {
@@ -129,6 +42,7 @@ pub(super) fn check_threads(threads: u32) -> Result<u32, Problem> {
 }
 
 /// A row of Models that is to be measured, as far as it could be read.
+#[derive(Clone)]
 pub(super) struct Candidate {
     /// Row of Models.
     pub(super) row: String,
@@ -144,130 +58,223 @@ pub(super) struct Prepared {
     pub(super) plan: Plan,
     pub(super) subjects: Vec<Subject>,
     pub(super) view: PlanView,
+    pub(super) forecast: Forecast,
 }
 
 /// What a plan is made with beside what was asked for.
 pub(super) struct Around<'a> {
+    /// What was asked for.
+    pub(super) asked: Option<&'a PlanRequest>,
     /// Threads of the engine.
     pub(super) threads: u32,
     /// Bytes of memory that are free.
     pub(super) available: Option<u64>,
-    /// Finished tests of these models here, newest first.
+    /// Finished tests on this machine, newest first, those of these models before others.
     pub(super) earlier: &'a [Test],
     /// What decode of a model cannot exceed here.
     pub(super) ceiling: &'a dyn Fn(&MeasuredModel) -> Option<f64>,
+    /// The model whose predictions are taken for right, for each of these.
+    pub(super) base: &'a dyn Fn(&MeasuredModel) -> Option<MeasuredModel>,
 }
 
 /// Makes a plan: every test that can be measured, and why the others cannot.
 ///
-/// Errors: `too_many_tests`. A plan without any test is no error here: its hindrances say why.
+/// Errors: `too_many_tests`, `plan_impossible`. A plan without any test is no error here: its
+/// hindrances say why.
 pub(super) fn prepare(
     candidates: Vec<Candidate>,
     choice: &Choice,
     around: &Around<'_>,
 ) -> Result<Prepared, Problem> {
-    let count = candidates.len() * choice.specs.len();
-    if count > MOST_TESTS {
-        return Err(Problem::new(
-            "too_many_tests",
-            format!(
-                "These are {count} tests: take fewer models or lengths, at most {MOST_TESTS} tests in all."
-            ),
-        ));
-    }
-    let settings = Settings {
+    let usual = Settings {
         n_threads: around.threads,
         ..Settings::default()
     };
     let mut plan = Plan {
         repetitions: choice.repetitions,
+        until: choice.until,
+        order: choice.order,
         ..Plan::new(&choice.preset, Vec::new())
     };
-    let (mut subjects, mut rows, mut hindrances) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut subjects, mut names, mut hindrances) = (Vec::new(), Vec::new(), Vec::new());
+    let mut count = 0;
     for candidate in candidates {
         let subject = match candidate.read {
             Ok(subject) => subject,
             Err(problem) => {
-                let name = candidate.name.map_or_else(
-                    || "A model that is not listed".to_owned(),
-                    |(name, quantization)| format!("{name} {quantization}"),
-                );
-                hindrances.push(Hindrance {
-                    model: candidate.row,
-                    name,
-                    sentence: problem.message,
-                });
+                hindrances.push(unread(candidate.row, candidate.name, problem));
                 continue;
             }
         };
-        let (possible, refused) = possible(&subject, &settings, choice, around.available);
+        let model = &subject.measured;
+        let limits = limits(&subject, &usual, around.available);
+        let base = (around.base)(model);
+        let kinds = choice.kinds(&limits, base.as_ref());
+        let settings = choice.settings(&usual, subject.header.layers);
+        count += kinds.len() * settings.len();
+        if count > MOST_TESTS {
+            return Err(Problem::new(
+                "too_many_tests",
+                format!(
+                    "These are {count} tests and more: take fewer models, lengths or settings, at most {MOST_TESTS} tests in all."
+                ),
+            ));
+        }
+        let tests = choice.tests_of(model, &kinds, &settings);
+        let (possible, refused) = possible(&subject, tests, around.available);
         if let Some(sentence) = sentence(&refused, possible.len()) {
+            let mut rows: Vec<RowKind> = Vec::new();
+            for (test, said) in &refused {
+                let row = row_kind(test);
+                if !said.is_empty() && !rows.contains(&row) {
+                    rows.push(row);
+                }
+            }
             hindrances.push(Hindrance {
                 model: candidate.row.clone(),
-                name: full_name(&subject.measured),
+                name: full_name(model),
                 sentence,
+                rows,
             });
         }
-        let (name, quantization) = candidate.name.unwrap_or_else(|| {
-            let model = &subject.measured;
-            (base_name(model), quantization(model))
-        });
+        let (name, quantization) = candidate
+            .name
+            .unwrap_or_else(|| (base_name(model), quantization(model)));
         for test in possible {
-            rows.push(PlannedRow {
-                position: u32::try_from(rows.len()).unwrap_or(u32::MAX),
-                model: candidate.row.clone(),
-                name: name.clone(),
-                quantization: quantization.clone(),
-                ..row(&test, choice, around)
-            });
+            names.push((candidate.row.clone(), name.clone(), quantization.clone()));
             plan.tests.push(test);
         }
         subjects.push(subject);
     }
+    if !plan.tests.is_empty() {
+        plan.check()
+            .map_err(|error| Problem::new("plan_impossible", shown(&error.to_string())))?;
+    }
+    Ok(prepared(plan, subjects, names, hindrances, around))
+}
+
+/// A plan with how the page sees it; each test has the row, name and quantization of its model.
+pub(super) fn prepared(
+    plan: Plan,
+    subjects: Vec<Subject>,
+    names: Vec<(String, String, String)>,
+    hindrances: Vec<Hindrance>,
+    around: &Around<'_>,
+) -> Prepared {
+    let header = |model: &MeasuredModel| {
+        let of = |subject: &&Subject| subject.measured.fingerprint == model.fingerprint;
+        subjects.iter().find(of).map(|subject| &subject.header)
+    };
+    let forecast = Forecast::new(&plan, &header, around.earlier, STILL.as_secs_f64());
+    let settings = sweep::differing(&plan.tests);
+    let mut rows = Vec::with_capacity(plan.tests.len());
+    for (position, ((test, names), settings)) in
+        plan.tests.iter().zip(names).zip(settings).enumerate()
+    {
+        let (model, name, quantization) = names;
+        rows.push(PlannedRow {
+            position: u32::try_from(position).unwrap_or(u32::MAX),
+            model,
+            name,
+            quantization,
+            what: row_kind(test),
+            unit: found::unit(&test.kind),
+            settings,
+            seconds: forecast.whole(position),
+            ceiling: match is_decode(test) {
+                true => (around.ceiling)(&test.model),
+                false => None,
+            },
+        });
+    }
+    let sum = || rows.iter().map(|row| row.seconds).sum::<Option<f64>>();
     let view = PlanView {
-        seconds: rows
-            .iter()
-            .map(|row: &PlannedRow| row.seconds)
-            .sum::<Option<f64>>()
-            .filter(|_| !rows.is_empty()),
+        asked: around.asked.cloned(),
+        seconds: match plan.order {
+            _ if rows.is_empty() => None,
+            Order::Sustained { seconds } => Some(f64::from(seconds)),
+            Order::OneByOne | Order::Interleaved => sum(),
+        },
         rows,
-        repetitions: choice.repetitions,
+        repetitions: plan.fewest(),
+        until: plan.until.map(|until| UntilView {
+            relative: until.relative,
+            at_most: until.at_most,
+        }),
+        order: match plan.order {
+            Order::OneByOne => RowOrder::OneByOne,
+            Order::Interleaved => RowOrder::Interleaved,
+            Order::Sustained { seconds } => RowOrder::Sustained { seconds },
+        },
         threads: around.threads,
         hindrances,
     };
-    Ok(Prepared {
+    Prepared {
         plan,
         subjects,
         view,
-    })
+        forecast,
+    }
 }
 
-/// The tests of a model that can be measured, and why the others cannot.
-fn possible(
-    subject: &Subject,
-    settings: &Settings,
-    choice: &Choice,
-    available: Option<u64>,
-) -> (Vec<PlannedTest>, Vec<String>) {
-    let (mut possible, mut refused) = (Vec::new(), Vec::new());
-    for spec in &choice.specs {
+fn unread(row: String, name: Option<(String, String)>, problem: Problem) -> Hindrance {
+    let name = name.map_or_else(
+        || "A model that is not listed".to_owned(),
+        |(name, quantization)| format!("{name} {quantization}"),
+    );
+    Hindrance {
+        model: row,
+        name,
+        sentence: problem.message,
+        rows: Vec::new(),
+    }
+}
+
+/// How much context a model can hold with these settings.
+fn limits(subject: &Subject, settings: &Settings, available: Option<u64>) -> Limits {
+    let needs_of = |tokens: u32| {
         let test = PlannedTest {
             model: subject.measured.clone(),
             settings: settings.clone(),
-            spec: *spec,
-            kind: twospeed_measure::Kind::Speed,
+            spec: TestSpec {
+                n_prompt: tokens,
+                n_gen: 0,
+                n_depth: 0,
+            },
+            kind: Kind::Speed,
             variant: None,
         };
+        needs(&subject.header, &test)
+    };
+    let trained = subject.header.context_length;
+    let trained = trained.map_or(SOME_CONTEXT, |tokens| {
+        u32::try_from(tokens).unwrap_or(u32::MAX)
+    });
+    Limits {
+        context: presets::context_limit(trained, needs_of, available),
+    }
+}
+
+/// The tests of a model that can be measured, and the others with why.
+fn possible(
+    subject: &Subject,
+    tests: Vec<PlannedTest>,
+    available: Option<u64>,
+) -> (Vec<PlannedTest>, Vec<(PlannedTest, String)>) {
+    let (mut possible, mut refused) = (Vec::new(), Vec::new());
+    for test in tests {
         match refusal(subject, &test, available) {
             None => possible.push(test),
-            Some(sentence) => refused.push(sentence),
+            Some(sentence) => refused.push((test, sentence)),
         }
     }
-    if possible.is_empty() && refused.iter().all(String::is_empty) {
+    if possible.is_empty() && refused.iter().all(|(_, said)| said.is_empty()) {
         let name = full_name(&subject.measured);
-        refused = vec![format!(
-            "{name} writes no text, so it has only a prefill speed: give a prompt length."
-        )];
+        if let Some((_, said)) = refused.first_mut() {
+            *said = format!(
+                "{name} writes no text, so it has only a prefill speed: give a prompt length."
+            );
+        }
     }
     (possible, refused)
 }
@@ -276,16 +283,20 @@ fn possible(
 /// decode.
 fn refusal(subject: &Subject, test: &PlannedTest, available: Option<u64>) -> Option<String> {
     let model = &subject.measured;
-    if test.spec.n_gen > 0 && model.ability.is_some_and(|can| can != Ability::Generates) {
+    if test.kind.decodes(test.spec) && model.ability.is_some_and(|can| can != Ability::Generates) {
         return Some(String::new());
     }
-    let context = test.spec.context();
+    // Each user has a context of its own.
+    let context = match test.kind {
+        Kind::Users { .. } => test.spec.context(),
+        _ => test.context(),
+    };
     if let Some(most) = subject.header.context_length.filter(|most| context > *most) {
         return Some(format!(
             "{} was made for a context of {} tokens and {} needs {}: take shorter lengths or a lower depth.",
             full_name(model),
             grouped(most),
-            test.spec,
+            test.kind.name(test.spec),
             grouped(context)
         ));
     }
@@ -294,33 +305,72 @@ fn refusal(subject: &Subject, test: &PlannedTest, available: Option<u64>) -> Opt
 }
 
 /// One sentence for all tests of a model that are left out.
-fn sentence(refused: &[String], possible: usize) -> Option<String> {
-    let said: Vec<&String> = refused.iter().filter(|text| !text.is_empty()).collect();
-    let first = said.first()?;
-    Some(match (said.len(), possible) {
-        (1, 0) | (_, 0) => (*first).clone(),
+fn sentence(refused: &[(PlannedTest, String)], possible: usize) -> Option<String> {
+    let said = || {
+        refused
+            .iter()
+            .map(|(_, text)| text)
+            .filter(|text| !text.is_empty())
+    };
+    let first = said().next()?;
+    Some(match (said().count(), possible) {
+        (_, 0) => first.clone(),
         (1, _) => format!("{first} Its other tests are measured."),
         (n, _) => format!("{first} {n} tests are left out; the others are measured."),
     })
 }
 
-/// What a test says of itself; whose it is is filled in.
-fn row(test: &PlannedTest, choice: &Choice, around: &Around<'_>) -> PlannedRow {
-    let phase = phase_of(test.spec);
-    PlannedRow {
-        position: 0,
-        model: String::new(),
-        name: String::new(),
-        quantization: String::new(),
-        phase,
-        tokens: u32::try_from(test.spec.tokens()).unwrap_or(u32::MAX),
-        depth: test.spec.n_depth,
-        seconds: eta::expected(test, choice.repetitions, around.earlier),
-        ceiling: match phase {
-            PhaseName::Prefill => None,
-            PhaseName::Decode => (around.ceiling)(&test.model),
+/// What a test measures, for its row.
+pub(super) fn row_kind(test: &PlannedTest) -> RowKind {
+    let TestSpec {
+        n_prompt,
+        n_gen,
+        n_depth,
+    } = test.spec;
+    match &test.kind {
+        Kind::Speed if n_prompt > 0 && n_gen > 0 => RowKind::Both {
+            prompt: n_prompt,
+            generate: n_gen,
+            depth: n_depth,
+        },
+        Kind::Speed => RowKind::Speed {
+            phase: phase_of(test.spec),
+            tokens: n_prompt.max(n_gen),
+            depth: n_depth,
+        },
+        Kind::FirstToken { page_cache } => RowKind::FirstToken {
+            prompt: n_prompt,
+            cold: match page_cache {
+                PageCache::Drop => Some(true),
+                PageCache::Warm => Some(false),
+                PageCache::AsIs => None,
+            },
+        },
+        Kind::PrefixCache { changed } => RowKind::PrefixCache {
+            prompt: n_prompt,
+            changed: *changed,
+        },
+        Kind::Users {
+            users,
+            split_kv,
+            shared_prompt,
+        } => RowKind::Users {
+            users: *users,
+            prompt: n_prompt,
+            generate: n_gen,
+            split_kv: *split_kv,
+            shared_prompt: *shared_prompt,
+        },
+        Kind::Quality { n_ctx, base, .. } => RowKind::Quality {
+            tokens: (n_prompt > 0).then_some(n_prompt),
+            chunk: *n_ctx,
+            base: base.as_ref().map(|base| quantization(base)),
         },
     }
+}
+
+fn is_decode(test: &PlannedTest) -> bool {
+    test.kind.is_speed() && test.spec.n_prompt == 0
 }
 
 /// Which speed a test of one phase measures.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use twospeed_history::History;
 use twospeed_library::display::shown;
-use twospeed_measure::{Lease, PlannedTest, RunOutcome, Stop};
+use twospeed_measure::{Lease, Plan, PlannedTest, RunOutcome, Stop};
 use twospeed_workbench::{
     RunRequest, Subject, bars, hold_lease, know_read_speed, needs, waiting_sentence,
 };
@@ -41,16 +41,24 @@ impl Run {
             log,
             stop,
         } = self;
-        let mut teller = Teller::new(&app, &prepared, &log, &stop);
+        let Prepared {
+            plan,
+            subjects,
+            view,
+            forecast,
+        } = prepared;
+        let mut teller = Teller::new(&app, &plan, forecast, &log, &stop);
         teller.tell(RunStep::Asked {
-            plan: prepared.view.clone(),
+            plan: view,
             at: Timestamp::now().to_string(),
         });
         let (end, run) = match wait(&app, &stop, &mut teller).await {
             Err(problem) => (failed(problem), None),
             Ok(None) => (RunEnd::Stopped, None),
             Ok(Some(lease)) => {
-                match measure(&app, &prepared, &history, &lease, &stop, &mut teller).await {
+                let measured =
+                    measure(&app, &plan, &subjects, &history, &lease, &stop, &mut teller);
+                match measured.await {
                     Ok(outcome) => (end_of(&outcome), Some(outcome.run.id)),
                     Err(problem) => (failed(problem), None),
                 }
@@ -99,7 +107,8 @@ async fn wait(app: &App, stop: &Stop, teller: &mut Teller<'_>) -> Result<Option<
 
 async fn measure(
     app: &App,
-    prepared: &Prepared,
+    plan: &Plan,
+    subjects: &[Subject],
     history: &History,
     lease: &Lease,
     stop: &Stop,
@@ -107,10 +116,10 @@ async fn measure(
 ) -> Result<RunOutcome, Problem> {
     let needs = |test: &PlannedTest| {
         let of = |subject: &&Subject| subject.measured.fingerprint == test.model.fingerprint;
-        needs(&prepared.subjects.iter().find(of)?.header, test)
+        needs(&subjects.iter().find(of)?.header, test)
     };
     let request = RunRequest {
-        plan: &prepared.plan,
+        plan,
         engine: &*app.engine,
         recorder: history,
         needs: &needs,
@@ -119,7 +128,7 @@ async fn measure(
     let outcome = twospeed_workbench::run(request, lease, &mut |step| teller.step(step)).await?;
     if outcome.end == twospeed_measure::RunEnd::Complete {
         // After the tests, so that it disturbs none; they stand without it.
-        let known = know_read_speed(&*app.engine, history, &prepared.plan, lease, || {
+        let known = know_read_speed(&*app.engine, history, plan, lease, || {
             teller.reads();
         });
         let known = tokio::select! {

@@ -16,7 +16,7 @@ use crate::measure::RunEvent;
 /// What a web view goes on doing behind a picture: WebKitGTK follows the screen's refresh for some
 /// 0.4 s, and its allocator returns memory in steps of an eighth of a second for a whole one. A
 /// section that is timed meanwhile would be timed beside that.
-const STILL: Duration = Duration::from_millis(1000);
+pub(super) const STILL: Duration = Duration::from_millis(1000);
 
 /// Between two messages of a kind that may be left out.
 const PACE: Duration = Duration::from_millis(100);

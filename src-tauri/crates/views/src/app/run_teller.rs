@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 use twospeed_engine::protocol::{DeviceKind, Hello, Phase, Sample};
 use twospeed_library::display::shown;
 use twospeed_measure::machine::MachineState;
-use twospeed_measure::{Progress, Stop, TestEnd as Ended, TestRecord, TestStatus, summary};
+use twospeed_measure::{
+    Conditions, Plan, Progress, SampleRecord, Stop, TestEnd as Ended, TestRecord, TestStatus,
+};
 use uuid::Uuid;
 
 use super::App;
-use super::eta::Eta;
-use super::plan::Prepared;
+use super::eta::{Eta, Forecast};
+use super::found;
 use super::quiet::Timed;
 use super::run_log::{Pass, RunLog};
 use crate::measure::*;
@@ -20,8 +22,10 @@ use crate::measure::*;
 const PATIENCE: Duration = Duration::from_millis(100);
 /// The same for the first section of a run: the page has the whole view to lay out.
 const FIRST_PATIENCE: Duration = Duration::from_millis(300);
-/// Sections shorter than this follow each other unseen.
+/// Sections shorter than this follow each other unseen ..
 const SEEN: Duration = Duration::from_millis(100);
+/// .. for so long: showing one takes longer than many of them.
+const SHOWN_EVERY: Duration = Duration::from_secs(2);
 
 /// A test on its way.
 struct Running {
@@ -50,14 +54,19 @@ pub(super) struct Teller<'a> {
 }
 
 impl<'a> Teller<'a> {
-    pub(super) fn new(app: &'a App, prepared: &Prepared, log: &'a RunLog, stop: &'a Stop) -> Self {
-        let seconds = prepared.view.rows.iter().map(|row| row.seconds);
+    pub(super) fn new(
+        app: &'a App,
+        plan: &Plan,
+        forecast: Forecast,
+        log: &'a RunLog,
+        stop: &'a Stop,
+    ) -> Self {
         Self {
             app,
             log,
             stop,
             asked_at: Instant::now(),
-            eta: Eta::new(&prepared.plan, seconds),
+            eta: Eta::new(plan, forecast),
             running: HashMap::new(),
             timed: None,
             has_timed: false,
@@ -146,10 +155,7 @@ impl<'a> Teller<'a> {
             Progress::TestStarted { test } => self.test_started(*test),
             Progress::Loading { test, fraction } => self.loading(test, fraction),
             Progress::Phase { test, phase } => self.phase(test, phase),
-            Progress::Sample {
-                sample,
-                tokens_per_second,
-            } => self.sample(sample.test, sample.sample, tokens_per_second),
+            Progress::Sample { sample, .. } => self.sample(sample),
             Progress::TestEnded { end } => self.test_ended(&end),
             // It is told when everything is stored.
             Progress::RunEnded { .. } => {}
@@ -172,14 +178,18 @@ impl<'a> Teller<'a> {
         }
     }
 
-    fn position(&self, test: Uuid) -> Option<u32> {
-        Some(self.running.get(&test)?.record.position)
+    /// Where tests take turns, any of those that have begun may be the one that goes on.
+    fn turn(&mut self, test: Uuid) -> Option<u32> {
+        let position = self.running.get(&test)?.record.position;
+        self.eta.turns(position);
+        Some(position)
     }
 
     fn loading(&mut self, test: Uuid, fraction: f32) {
-        let Some(position) = self.position(test) else {
+        let Some(position) = self.turn(test) else {
             return;
         };
+        self.eta.loads(self.now());
         let step = RunStep::Doing {
             position,
             what: Doing::Loading {
@@ -207,7 +217,7 @@ impl<'a> Teller<'a> {
     }
 
     fn phase(&mut self, test: Uuid, phase: Phase) {
-        let Some(position) = self.position(test) else {
+        let Some(position) = self.turn(test) else {
             return;
         };
         let doing = |what| RunStep::Doing { position, what };
@@ -218,7 +228,11 @@ impl<'a> Teller<'a> {
                 let pass = if restored { Pass::WithNext } else { Pass::Now };
                 self.pass(doing(Doing::Depth { restored }), pass);
             }
-            Phase::Text { done, chunks } => self.tell(doing(Doing::Text { done, chunks })),
+            Phase::Text { done, chunks } => {
+                let share = f64::from(done) / f64::from(chunks.max(1));
+                self.eta.reads(share, self.now());
+                self.tell(doing(Doing::Text { done, chunks }));
+            }
             Phase::Repetition { number } => {
                 self.eta.times(self.now());
                 let ticket = self.app.measuring.painting.ticket();
@@ -237,7 +251,7 @@ impl<'a> Teller<'a> {
     /// Samples that are over in a moment are told together: the page would paint inside of them.
     fn is_too_short_to_see(&self) -> bool {
         let short = self.last_sample.is_some_and(|last| last < SEEN);
-        short && self.shown_at.is_some_and(|at| at.elapsed() < SEEN)
+        short && self.shown_at.is_some_and(|at| at.elapsed() < SHOWN_EVERY)
     }
 
     /// Tells that a section is about to be timed, and waits until a page has painted that.
@@ -246,6 +260,8 @@ impl<'a> Teller<'a> {
         self.loud();
         self.quiet();
         self.tell(step);
+        // Who comes while the page comes to rest would make it paint again.
+        self.log.set_still(true);
         if self.log.is_followed() {
             let patience = if self.has_timed {
                 PATIENCE
@@ -258,26 +274,42 @@ impl<'a> Teller<'a> {
         self.shown_at = Some(Instant::now());
     }
 
-    fn sample(&mut self, test: Uuid, sample: Sample, tokens_per_second: Option<f64>) {
-        self.eta.sampled(self.now());
-        self.last_sample = Some(Duration::from_nanos(sample.ns));
-        let Some(running) = self.running.get_mut(&test) else {
+    fn sample(&mut self, made: SampleRecord) {
+        let at = self.now();
+        let Some(position) = self.turn(made.test) else {
             return;
         };
+        let Some(running) = self.running.get_mut(&made.test) else {
+            return;
+        };
+        let SampleRecord {
+            sample, conditions, ..
+        } = made;
         let (number, ns) = (sample.index + 1, sample.ns);
+        self.last_sample = Some(Duration::from_nanos(ns));
+        let (kind, spec) = (&running.record.kind, running.record.spec);
+        let value = found::value(kind, spec, &sample);
+        let found = found::found(kind, spec, std::slice::from_ref(&sample));
         running.samples.push(sample);
-        let position = running.record.position;
+        let within = found::values(kind, spec, &running.samples)
+            .as_ref()
+            .and_then(found::within);
+        let Some((value, found)) = value.zip(found) else {
+            return;
+        };
+        self.eta.sampled(value, at);
         // The next step follows at once, and what is told now goes with it: after the last one
         // the anchor runs first.
-        if let Some(tokens_per_second) = tokens_per_second {
-            let step = RunStep::Sample {
-                position,
-                number,
-                tokens_per_second,
-                seconds: ns as f64 / 1e9,
-            };
-            self.pass(step, Pass::WithNext);
-        }
+        let step = RunStep::Sample {
+            position,
+            number,
+            value,
+            found,
+            seconds: ns as f64 / 1e9,
+            within,
+            around: around(&conditions),
+        };
+        self.pass(step, Pass::WithNext);
     }
 
     fn test_ended(&mut self, end: &Ended) {
@@ -285,14 +317,17 @@ impl<'a> Teller<'a> {
             return;
         };
         self.skipped = matches!(end.status, TestStatus::Skipped { .. });
-        self.eta.ends(self.now(), end.status == TestStatus::Done);
-        let speed = summary(record.spec, &samples).map(|summary| summary.tokens_per_second);
+        let measured = end.status == TestStatus::Done;
+        self.eta
+            .ends(record.position, self.now(), &samples, measured);
+        let values = found::values(&record.kind, record.spec, &samples);
         let state = end.state_after.as_ref().or(end.state_before.as_ref());
         self.tell(RunStep::TestEnded {
             position: record.position,
             end: test_end(&end.status).unwrap_or(TestEnd::Cancelled),
-            mean: speed.map(|speed| speed.mean),
-            deviation: speed.and_then(|speed| speed.standard_deviation),
+            mean: values.map(|values| values.mean),
+            deviation: values.and_then(|values| values.standard_deviation),
+            found: found::found(&record.kind, record.spec, &samples),
             seconds: end
                 .ended_at
                 .duration_since(record.started_at)
@@ -301,6 +336,18 @@ impl<'a> Teller<'a> {
             warnings: end.warnings.clone(),
             machine: state.map(machine_now).unwrap_or_default(),
         });
+    }
+}
+
+fn around(conditions: &Conditions) -> Around {
+    let seconds = conditions.energy_seconds.filter(|seconds| *seconds > 0.0);
+    Around {
+        clock_hz: conditions.clock_hz,
+        temperature_c: conditions.temperature_c,
+        watts: conditions
+            .energy_j
+            .zip(seconds)
+            .map(|(joules, seconds)| joules / seconds),
     }
 }
 
@@ -341,5 +388,13 @@ fn machine_now(state: &MachineState) -> MachineNow {
         temperature_c: state.temperature_c,
         other_load_cores: state.other_load_cores,
         steal: state.steal,
+        memory_bytes: state.memory_available_bytes,
+        on_battery: state.on_battery,
+        power_profile: state.power_profile.as_deref().map(shown),
+        throttles: state
+            .core_throttles
+            .into_iter()
+            .chain(state.package_throttles)
+            .reduce(u64::saturating_add),
     }
 }

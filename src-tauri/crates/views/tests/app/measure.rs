@@ -117,6 +117,9 @@ fn own(models: &[String], prompt: &[u32], generate: &[u32], repetitions: u32) ->
             generate: generate.to_vec(),
             depth: Vec::new(),
             repetitions,
+            until: None,
+            interleaved: false,
+            sweep: Box::default(),
         },
         ..quick(models)
     }
@@ -175,10 +178,8 @@ async fn a_run_is_told_from_its_start_to_its_end_and_equals_the_history() {
             .iter()
             .filter_map(|step| match step {
                 RunStep::Sample {
-                    position,
-                    tokens_per_second,
-                    ..
-                } if *position == test.record.position => Some(*tokens_per_second),
+                    position, value, ..
+                } if *position == test.record.position => Some(*value),
                 _ => None,
             })
             .collect();
@@ -290,16 +291,16 @@ async fn a_page_that_does_not_paint_holds_nobody_up_for_long() {
     let painted = took(Some(Page::Paints)).await;
     let asleep = took(Some(Page::Sleeps)).await;
     assert!(
-        asleep >= painted + Duration::from_millis(200),
-        "the first picture is waited for: {painted:?}, {asleep:?}"
+        asleep >= alone + Duration::from_millis(200),
+        "the first picture is waited for: {alone:?}, {asleep:?}"
     );
     assert!(
         asleep < alone + Duration::from_millis(900),
         "{alone:?} {asleep:?}"
     );
     assert!(
-        alone < painted,
-        "nobody is waited for where nobody looks: {alone:?}, {painted:?}"
+        painted >= alone + Duration::from_secs(1),
+        "what was painted comes to rest first: {alone:?}, {painted:?}"
     );
 }
 
@@ -323,8 +324,8 @@ async fn samples_that_are_over_in_a_moment_do_not_wait_for_a_picture_each() {
         )
     });
     assert!(
-        (2..=8).contains(&sections),
-        "one in 0.1 s and more, but not each: {sections}"
+        (1..=3).contains(&sections),
+        "some, but not each: {sections}"
     );
 }
 

@@ -80,26 +80,43 @@ function made(
   model: string,
   phase: "prefill" | "decode",
 ): Speed | null {
-  const row = view.rows.find((planned) => planned.model === model && planned.phase === phase);
-  const samples = fake.world.run.flatMap(({ step }) =>
-    step.step === "sample" && step.position === row?.position ? [step.tokens_per_second] : [],
+  const row = view.rows.find(
+    ({ model: id, what }) => id === model && what.kind === "speed" && what.phase === phase,
   );
-  if (!row || samples.length === 0) return null;
+  const samples = fake.world.run.flatMap(({ step }) =>
+    step.step === "sample" && step.position === row?.position ? [step.value] : [],
+  );
+  if (row?.what.kind !== "speed" || samples.length === 0) return null;
   const mean = samples.reduce((sum, value) => sum + value, 0) / samples.length;
   return {
     mean,
     deviation: samples.length < 2 ? null : mean * 0.02,
     samples,
-    tokens: row.tokens,
-    depth: row.depth,
+    tokens: row.what.tokens,
+    depth: row.what.depth,
     at: "2026-11-30T14:32:55Z",
   };
 }
 
 export const measure: Handlers<
-  "plan" | "start_run" | "follow_run" | "stop_run" | "painted" | "calibrate"
+  "plan" | "offers" | "start_run" | "follow_run" | "stop_run" | "painted" | "calibrate"
 > = {
   plan: ({ request }, fake) => plan(fake, request),
+  offers: ({ request }, fake) => {
+    const { models, threads } = request;
+    return {
+      offers: request.tests.map((tests) => {
+        const made = plan(fake, { models, threads, tests });
+        return {
+          tests: made.rows.length,
+          seconds: made.seconds,
+          why_not: made.rows.length > 0 ? null : (made.hindrances[0]?.sentence ?? null),
+        };
+      }),
+      variants: fake.world.start.machine.engine === null ? [] : ["zen4", "icelake", "haswell"],
+      gpus: fake.world.gpus,
+    };
+  },
   start_run: ({ request }, fake) => {
     if (runs.get(fake)?.going) {
       const busy: Problem = {

@@ -1,5 +1,5 @@
 import type { PlanView, RunEvent, RunStep, StopHow } from "../bindings";
-import { ended, resultsOf } from "../fake-runs";
+import { ended, resultsOf, sampled } from "../fake-runs";
 
 /** How a scripted run is played. */
 export interface Playing {
@@ -153,10 +153,14 @@ export class ScriptedRun {
     const begun = this.#told.some(({ step }) => step.step === "started");
     this.#stop = null;
     if (running !== null) {
-      const speeds = this.#told.flatMap(({ step }) =>
-        step.step === "sample" && step.position === running ? [step.tokens_per_second] : [],
-      );
-      say(ended(running, 1, { end: "cancelled" }, speeds));
+      const made = sampled();
+      for (const { step } of this.#told) {
+        if (step.step === "sample" && step.position === running) {
+          made.values.push(step.value);
+          made.found = step.found;
+        }
+      }
+      say(ended(running, 1, { end: "cancelled" }, made));
     }
     const over = new Set(
       this.#told.flatMap(({ step }) => (step.step === "test_ended" ? [step.position] : [])),
@@ -164,7 +168,7 @@ export class ScriptedRun {
     for (const row of this.#plan.rows.filter(({ position }) => begun && !over.has(position))) {
       const reason = "Not tried, since the run was stopped before.";
       say({ step: "test_started", position: row.position, test: `test-${String(row.position)}` });
-      say(ended(row.position, 0, { end: "skipped", reason }, []));
+      say(ended(row.position, 0, { end: "skipped", reason }, sampled()));
     }
     say({
       step: "ended",

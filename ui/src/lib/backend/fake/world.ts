@@ -19,6 +19,8 @@ export interface World {
   hold: number | null;
   /** The run that goes on or went on last. */
   run: RunEvent[];
+  /** GPUs that the engine computes on. */
+  gpus: string[];
   /** What the pickers give. */
   picked: string | null;
 }

@@ -246,6 +246,7 @@ function world(): World {
     script: "usual",
     hold: null,
     run: [],
+    gpus: [],
     picked: "/home/ada/models",
   };
 }

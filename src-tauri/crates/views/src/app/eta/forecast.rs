@@ -1,0 +1,512 @@
+//! What tests will take, from what others took.
+
+use twospeed_engine::protocol::{Reading, Sample};
+use twospeed_gguf::Model;
+use twospeed_history::Test;
+use twospeed_measure::model::MeasuredModel;
+use twospeed_measure::plan::Until;
+use twospeed_measure::stats::t_975;
+use twospeed_measure::{Kind, Plan, PlannedTest};
+
+use super::super::found;
+use super::effort::{Costs, Effort, Work};
+
+/// Anchors before and after, and making a context: what passes beside the samples of a test where
+/// none was seen yet, seconds.
+const BESIDE: f64 = 0.8;
+/// How fast a file is loaded where no load was seen yet, bytes per second.
+const LOADED: f64 = 1e9;
+/// Samples shorter than this follow each other without a pause, seconds.
+const UNSEEN: f64 = 0.1;
+/// Operations of prefill in the time in which decode reads a byte: 7 to 13 for small models on a
+/// processor, 8 for most. Stands in where only prefill was seen.
+const OPERATIONS_PER_BYTE: f64 = 8.0;
+
+/// Something that takes time, as fast as it was once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Pace {
+    /// Operations a second.
+    Prefill(f64),
+    /// Bytes a second.
+    Decode(f64),
+    /// Bytes a second.
+    Load(f64),
+    /// Seconds beside samples, warm-up, filling and load.
+    Beside(f64),
+}
+
+/// A pace, and with what it was seen.
+#[derive(Debug, Clone)]
+struct Seen {
+    place: Place,
+    pace: Pace,
+}
+
+/// What a pace depends on.
+#[derive(Debug, Clone)]
+struct Place {
+    fingerprint: String,
+    file_bytes: f64,
+    threads: u32,
+    depth: u32,
+}
+
+impl Place {
+    fn of(model: &MeasuredModel, threads: u32, depth: u32) -> Self {
+        Self {
+            fingerprint: model.fingerprint.clone(),
+            file_bytes: model.file_bytes as f64,
+            threads,
+            depth,
+        }
+    }
+
+    /// How far another is: its content first, then threads, depth and size.
+    fn far(&self, other: &Self) -> (bool, bool, u32, f64) {
+        (
+            self.fingerprint != other.fingerprint,
+            self.threads != other.threads,
+            self.depth.abs_diff(other.depth),
+            (self.file_bytes / other.file_bytes).ln().abs(),
+        )
+    }
+}
+
+/// A test that came to its end.
+pub(super) struct Took<'a> {
+    pub(super) samples: &'a [Sample],
+    /// Seconds from its start to its end.
+    pub(super) whole: f64,
+    /// Seconds that loading its model took; whether that was in this test may not be known.
+    pub(super) load: Option<f64>,
+}
+
+impl Took<'_> {
+    fn timed(&self) -> f64 {
+        self.samples
+            .iter()
+            .map(|sample| sample.ns as f64 / 1e9)
+            .sum()
+    }
+
+    /// Seconds of pauses before samples, as far as there was room for them: whether a page followed
+    /// is not stored.
+    fn paused(&self, pause: f64) -> f64 {
+        let seen = self.sample().is_some_and(|sample| sample >= UNSEEN);
+        let all = pause * self.samples.len() as f64;
+        let room = self.whole - self.timed() - BESIDE / 2.0;
+        if seen && all <= room { all } else { 0.0 }
+    }
+
+    /// Mean seconds of a sample; `None` without samples that took time.
+    fn sample(&self) -> Option<f64> {
+        let timed = self.timed();
+        (timed > 0.0).then(|| timed / self.samples.len() as f64)
+    }
+}
+
+/// What is foreseen of a test, seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Foreseen {
+    pub(super) sample: f64,
+    pub(super) beside: f64,
+    /// Repetitions it will have.
+    pub(super) count: u32,
+}
+
+impl Foreseen {
+    pub(super) fn whole(self) -> f64 {
+        self.beside + f64::from(self.count) * self.sample
+    }
+}
+
+/// The same test under the same settings, as it went.
+#[derive(Debug, Clone, Copy)]
+struct Same {
+    sample: f64,
+    beside: f64,
+    /// Deviation over mean of its main figure.
+    variation: Option<f64>,
+}
+
+struct Ahead {
+    planned: PlannedTest,
+    costs: Costs,
+    work: Work,
+    same: Option<Same>,
+    most: Option<u32>,
+}
+
+/// What each test of a plan will take.
+pub(in super::super) struct Forecast {
+    tests: Vec<Ahead>,
+    /// Newest last.
+    seen: Vec<Seen>,
+    fewest: u32,
+    until: Option<Until>,
+    /// Repetitions of the tests of this plan that are over.
+    counts: Vec<u32>,
+    /// What the tests of this run took, over what was foreseen from the same tests before.
+    against_same: (f64, f64),
+    /// Seconds that a page is left to come to rest before a sample.
+    pause: f64,
+    /// A test of this run is over: decode that was never seen may be told from prefill.
+    may_guess: bool,
+}
+
+impl Forecast {
+    /// `header` gives the header of a model where it was read; `earlier` are finished tests of this
+    /// machine, newest first; `pause` is left before each sample for a page to come to rest, seconds.
+    pub(in super::super) fn new<'a>(
+        plan: &Plan,
+        header: &dyn Fn(&MeasuredModel) -> Option<&'a Model>,
+        earlier: &[Test],
+        pause: f64,
+    ) -> Self {
+        let mut last = None;
+        let mut tests = Vec::with_capacity(plan.tests.len());
+        for planned in &plan.tests {
+            let costs = Costs::of(&planned.model, header(&planned.model));
+            let same = earlier.iter().find(|old| is_same(old, planned));
+            tests.push(Ahead {
+                planned: planned.clone(),
+                work: Work::of(planned, &costs, last),
+                same: same.and_then(|old| Same::of(old, pause)),
+                most: plan.most(planned),
+                costs,
+            });
+            last = Some(planned);
+        }
+        let mut forecast = Self {
+            tests,
+            seen: Vec::new(),
+            fewest: plan.fewest(),
+            until: plan.until,
+            counts: Vec::new(),
+            against_same: (0.0, 0.0),
+            pause,
+            may_guess: false,
+        };
+        for old in earlier.iter().rev() {
+            let model = &old.record.model;
+            forecast.look_back(old, &Costs::of(model, header(model)));
+        }
+        forecast
+    }
+
+    /// Seconds of the test at this place; `None` where something it does was never seen.
+    pub(super) fn of(&self, position: usize) -> Option<Foreseen> {
+        let ahead = self.tests.get(position)?;
+        let count = self.count(ahead);
+        if let Some(same) = ahead.same {
+            let (took, foreseen) = self.against_same;
+            let factor = if foreseen > 0.0 { took / foreseen } else { 1.0 };
+            return Some(Foreseen {
+                sample: self.paused(same.sample * factor),
+                beside: same.beside * factor,
+                count,
+            });
+        }
+        let place = ahead.place();
+        Some(Foreseen {
+            sample: self.paused(self.seconds(&place, ahead.work.sample?)?),
+            beside: self.beside(&place) + self.seconds(&place, ahead.work.before?)?,
+            count,
+        })
+    }
+
+    /// A sample with the pause before it.
+    fn paused(&self, sample: f64) -> f64 {
+        if sample >= UNSEEN {
+            sample + self.pause
+        } else {
+            sample
+        }
+    }
+
+    /// Seconds of the test at this place in all.
+    pub(in super::super) fn whole(&self, position: usize) -> Option<f64> {
+        Some(self.of(position)?.whole())
+    }
+
+    /// A test of this run came to its end, and so tells of the others.
+    pub(super) fn learn(&mut self, position: usize, took: &Took<'_>) {
+        self.may_guess = true;
+        let (Some(foreseen), Some(ahead)) = (self.of(position), self.tests.get(position)) else {
+            return self.look_at(position, took);
+        };
+        if ahead.same.is_some() && !took.samples.is_empty() {
+            let expected = foreseen.beside + took.samples.len() as f64 * foreseen.sample;
+            let (all, before) = self.against_same;
+            let factor = if before > 0.0 { all / before } else { 1.0 };
+            self.against_same = (all + took.whole, before + expected / factor);
+        }
+        self.look_at(position, took);
+    }
+
+    fn look_at(&mut self, position: usize, took: &Took<'_>) {
+        let Some(ahead) = self.tests.get(position) else {
+            return;
+        };
+        let kind = &ahead.planned.kind;
+        if !matches!(kind, Kind::Quality { .. }) {
+            self.counts
+                .push(u32::try_from(took.samples.len()).unwrap_or(u32::MAX));
+        }
+        let (place, costs) = (ahead.place(), &ahead.costs);
+        let paces = paces(costs, &ahead.planned, took);
+        let before = ahead.work.before.map(without_load);
+        self.remember(&place, paces, before, took, took.load.unwrap_or(0.0));
+    }
+
+    fn look_back(&mut self, old: &Test, costs: &Costs) {
+        let record = &old.record;
+        let Some((whole, samples)) = whole_of(old) else {
+            return;
+        };
+        let loaded = old.end.as_ref().and_then(|end| end.loaded.as_ref());
+        let took = Took {
+            samples: &samples,
+            whole,
+            load: loaded.map(|loaded| loaded.load_ns as f64 / 1e9),
+        };
+        let planned = PlannedTest {
+            model: record.model.clone(),
+            settings: record.settings.clone(),
+            spec: record.spec,
+            kind: record.kind.clone(),
+            variant: None,
+        };
+        let place = Place::of(
+            &record.model,
+            record.settings.n_threads,
+            record.spec.n_depth,
+        );
+        let paces = paces(costs, &planned, &took);
+        let before = costs.before(&planned.kind, planned.spec, &planned.settings, 0);
+        // It is not stored whether a test loaded its model: where there is room for it, it did.
+        let spare = whole - took.timed() - BESIDE / 2.0;
+        let load = took.load.filter(|load| *load <= spare).unwrap_or(0.0);
+        self.remember(&place, paces, before, &took, load);
+    }
+
+    fn remember(
+        &mut self,
+        place: &Place,
+        paces: Vec<Pace>,
+        before: Option<Effort>,
+        took: &Took<'_>,
+        load: f64,
+    ) {
+        let note = |seen: &mut Vec<Seen>, pace| {
+            let place = place.clone();
+            seen.push(Seen { place, pace });
+        };
+        for pace in paces {
+            note(&mut self.seen, pace);
+        }
+        if let Some(seconds) = took.load.filter(|seconds| *seconds > 0.0) {
+            note(&mut self.seen, Pace::Load(place.file_bytes / seconds));
+        }
+        if let Some(before) = before.and_then(|before| self.seconds(place, before)) {
+            let paused = took.paused(self.pause);
+            let beside = (took.whole - took.timed() - paused - before - load).max(0.0);
+            note(&mut self.seen, Pace::Beside(beside));
+        }
+    }
+
+    /// Repetitions that a test will have.
+    fn count(&self, ahead: &Ahead) -> u32 {
+        let most = ahead.most.unwrap_or(u32::MAX);
+        let Some(until) = self.until else {
+            return self.fewest.min(most);
+        };
+        let variation = ahead.same.and_then(|same| same.variation);
+        let count = match variation {
+            Some(variation) => needed(variation, until.relative, self.fewest, most),
+            None if self.counts.is_empty() => self.fewest,
+            None => {
+                let sum: u32 = self.counts.iter().sum();
+                sum.div_ceil(u32::try_from(self.counts.len()).unwrap_or(1))
+            }
+        };
+        count.clamp(self.fewest.min(most), most)
+    }
+
+    fn seconds(&self, place: &Place, effort: Effort) -> Option<f64> {
+        let mut seconds = 0.0;
+        if effort.prefill > 0.0 {
+            seconds += effort.prefill / self.prefill(place)?;
+        }
+        if effort.decode > 0.0 {
+            seconds += effort.decode / self.decode(place)?;
+        }
+        if effort.load > 0.0 {
+            let load = |pace| matches!(pace, Pace::Load(_));
+            seconds += effort.load / self.nearest(place, load).map_or(LOADED, rate);
+        }
+        Some(seconds)
+    }
+
+    fn prefill(&self, place: &Place) -> Option<f64> {
+        let seen = self.nearest(place, |pace| matches!(pace, Pace::Prefill(_)))?;
+        // Prefill is arithmetic, so it grows with the threads; decode waits for the memory.
+        let threads = f64::from(place.threads) / f64::from(seen.place.threads.max(1));
+        Some(rate(seen) * threads)
+    }
+
+    fn decode(&self, place: &Place) -> Option<f64> {
+        match self.nearest(place, |pace| matches!(pace, Pace::Decode(_))) {
+            Some(seen) => Some(rate(seen)),
+            None if self.may_guess => Some(self.prefill(place)? / OPERATIONS_PER_BYTE),
+            None => None,
+        }
+    }
+
+    fn beside(&self, place: &Place) -> f64 {
+        let beside = |pace| matches!(pace, Pace::Beside(_));
+        self.nearest(place, beside).map_or(BESIDE, rate)
+    }
+
+    /// The nearest that was seen; of equally near ones the newest.
+    fn nearest(&self, place: &Place, wanted: impl Fn(Pace) -> bool) -> Option<&Seen> {
+        let wanted = self.seen.iter().rev().filter(|seen| wanted(seen.pace));
+        wanted.min_by(|one, other| {
+            let (one, other) = (place.far(&one.place), place.far(&other.place));
+            one.partial_cmp(&other).unwrap_or(std::cmp::Ordering::Equal)
+        })
+    }
+}
+
+impl Ahead {
+    fn place(&self) -> Place {
+        let planned = &self.planned;
+        Place::of(
+            &planned.model,
+            planned.settings.n_threads,
+            planned.spec.n_depth,
+        )
+    }
+}
+
+impl Same {
+    fn of(old: &Test, pause: f64) -> Option<Self> {
+        let (whole, samples) = whole_of(old)?;
+        let took = Took {
+            samples: &samples,
+            whole,
+            load: None,
+        };
+        let record = &old.record;
+        let spread = found::values(&record.kind, record.spec, &samples);
+        Some(Self {
+            sample: took.sample()?,
+            beside: (whole - took.timed() - took.paused(pause)).max(0.0),
+            variation: spread.and_then(|spread| Some(spread.standard_deviation? / spread.mean)),
+        })
+    }
+}
+
+fn is_same(old: &Test, planned: &PlannedTest) -> bool {
+    let record = &old.record;
+    let ran = || Some(&old.end.as_ref()?.worker.as_ref()?.variant.name);
+    let variant = planned.variant.as_ref();
+    record.model.fingerprint == planned.model.fingerprint
+        && variant.is_none_or(|wanted| ran() == Some(wanted))
+        && record.spec == planned.spec
+        && record.kind == planned.kind
+        && record.settings == planned.settings
+}
+
+/// Seconds from the start of a test to its end, and its samples.
+fn whole_of(old: &Test) -> Option<(f64, Vec<Sample>)> {
+    let end = old.end.as_ref()?.ended_at;
+    let whole = end.duration_since(old.record.started_at).as_secs_f64();
+    let samples = old.samples.iter().map(|kept| kept.sample.clone());
+    Some((whole, samples.collect()))
+}
+
+fn rate(seen: &Seen) -> f64 {
+    match seen.pace {
+        Pace::Prefill(rate) | Pace::Decode(rate) | Pace::Load(rate) | Pace::Beside(rate) => rate,
+    }
+}
+
+fn without_load(effort: Effort) -> Effort {
+    Effort {
+        load: 0.0,
+        ..effort
+    }
+}
+
+/// Repetitions after which the mean is likely known so well.
+pub(super) fn needed(variation: f64, relative: f64, fewest: u32, most: u32) -> u32 {
+    let enough = |count: u32| {
+        let half = t_975(count.saturating_sub(1)) * variation / f64::from(count).sqrt();
+        half <= relative
+    };
+    (fewest.max(2)..most)
+        .find(|count| enough(*count))
+        .unwrap_or(most)
+}
+
+/// What a test that came to its end says of the speeds of its model.
+fn paces(costs: &Costs, planned: &PlannedTest, took: &Took<'_>) -> Vec<Pace> {
+    let (kind, spec, settings) = (&planned.kind, planned.spec, &planned.settings);
+    let (prompt, answer) = (f64::from(spec.n_prompt), f64::from(spec.n_gen));
+    let depth = f64::from(spec.n_depth);
+    let count = took.samples.len() as f64;
+    let mut paces = Vec::new();
+    let mut note = |pace: fn(f64) -> Pace, work: Option<f64>, ns: u64| {
+        let work = work.filter(|work| *work > 0.0 && ns > 0);
+        paces.extend(work.map(|work| pace(1e9 * work / ns as f64)));
+    };
+    let prefill = |tokens| Some(costs.prefill(settings, tokens, depth)?.prefill);
+    let decode = |tokens| Some(costs.decode(settings, tokens, depth + prompt, 1.0)?.decode);
+    let timed: u64 = took.samples.iter().map(|sample| sample.ns).sum();
+    match (kind, spec.n_prompt, spec.n_gen) {
+        (Kind::Speed, 0, _) => note(Pace::Decode, decode(count * answer), timed),
+        (Kind::Speed, _, 0) => note(Pace::Prefill, prefill(prompt).map(|one| one * count), timed),
+        (Kind::Quality { base: None, .. }, ..) => {
+            let one = costs.sample(kind, spec, settings).map(|work| work.prefill);
+            note(Pace::Prefill, one.map(|one| one * count), timed);
+        }
+        _ => {}
+    }
+    for reading in took
+        .samples
+        .iter()
+        .filter_map(|sample| sample.reading.as_ref())
+    {
+        match (kind, reading) {
+            (
+                Kind::Users {
+                    users,
+                    shared_prompt,
+                    ..
+                },
+                Reading::Users(reading),
+            ) => {
+                let prompts = if *shared_prompt {
+                    1.0
+                } else {
+                    f64::from(*users)
+                };
+                let all = prefill(prompt).map(|one| one * prompts);
+                note(Pace::Prefill, all, reading.prefill_ns);
+                if *users == 1 {
+                    note(Pace::Decode, decode(answer), reading.decode_ns);
+                }
+            }
+            (_, Reading::Served { requests, .. }) => {
+                let Some(cold) = requests.first() else {
+                    continue;
+                };
+                note(Pace::Prefill, prefill(prompt), cold.prefill_ns);
+                note(Pace::Decode, decode(answer - 1.0), cold.decode_ns);
+            }
+            _ => {}
+        }
+    }
+    paces
+}
