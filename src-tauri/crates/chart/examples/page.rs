@@ -9,7 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use twospeed_chart::{Frame, Overlays, Phase, Speeds, speeds};
+use inputs::{curves, rows};
+use twospeed_chart::{
+    Figure, Frame, Overlays, Phase, Speeds, context, first_token, quantization, speeds, sustained,
+    users,
+};
 
 const FIXTURES: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -53,7 +57,24 @@ fn main() -> Result<(), Box<dyn Error>> {
             true,
         ),
     ] {
-        write(&folder, name, input, frame, ceiling)?;
+        let input = Speeds {
+            overlays: Overlays {
+                ceiling,
+                ..Overlays::default()
+            },
+            ..input.clone()
+        };
+        write(&folder, name, &speeds(&input, &frame)?)?;
+    }
+    let screen = place(580.0, 639.0, 1.0);
+    for (name, figure) in [
+        ("context", context(&curves::context(), &screen)?),
+        ("users", users(&curves::users(), &screen)?),
+        ("first-token", first_token(&rows::first_token(), &screen)?),
+        ("quantization", quantization(&rows::quantizations_with_quality(), &screen)?),
+        ("sustained", sustained(&curves::sustained(), &screen)?),
+    ] {
+        write(&folder, name, &figure)?;
     }
     Ok(())
 }
@@ -70,21 +91,7 @@ fn measured_only(mut input: Speeds) -> Speeds {
     input
 }
 
-fn write(
-    folder: &Path,
-    name: &str,
-    input: &Speeds,
-    frame: Frame,
-    ceiling: bool,
-) -> Result<(), Box<dyn Error>> {
-    let input = Speeds {
-        overlays: Overlays {
-            ceiling,
-            ..Overlays::default()
-        },
-        ..input.clone()
-    };
-    let figure = speeds(&input, &frame)?;
+fn write(folder: &Path, name: &str, figure: &Figure) -> Result<(), Box<dyn Error>> {
     let view = json!({
         "svg": figure.for_screen(),
         "width": figure.width(),

@@ -53,7 +53,7 @@ mod text;
 mod users;
 
 pub use context::{Context, ContextSeries, context};
-pub use curves::{At, Name};
+pub use curves::{At, Name, ends_of};
 pub use data::{Data, Mark, MarkKind};
 pub use error::Error;
 pub use export::{LONGEST_SIDE, MOST_PIXELS, PngSize};

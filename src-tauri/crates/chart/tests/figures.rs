@@ -460,13 +460,9 @@ fn quality_stands_beside_the_speeds_and_the_base_is_named() {
     find(
         &data,
         MarkKind::Bar,
-        "F16, KL divergence: the others are compared with it",
+        "F16, divergence: the others are compared with it",
     );
-    find(
-        &data,
-        MarkKind::Bar,
-        "Q8_0, KL divergence: 0.00180 ± 0.0001",
-    );
+    find(&data, MarkKind::Bar, "Q8_0, divergence: 0.00180 ± 0.0001");
     assert_eq!(data.rows[1].details, ["105\u{a0}MB"]);
 }
 

@@ -1,9 +1,10 @@
 //! The pictures, line by line: a change here is a change that people see. Look at it (the example
-//! `speeds` draws all of them), then accept it.
+//! `speeds` and `figures` draw all of them), then accept it.
 
 mod inputs;
 
-use twospeed_chart::{Frame, Speeds, speeds};
+use inputs::{curves, rows};
+use twospeed_chart::{Frame, Speeds, context, first_token, quantization, speeds, sustained, users};
 
 fn screen(input: &Speeds) -> String {
     speeds(input, &Frame::default())
@@ -39,4 +40,34 @@ fn far_off() {
 #[test]
 fn hostile() {
     insta::assert_snapshot!(screen(&inputs::hostile()));
+}
+
+#[test]
+fn context_of_three_settings() {
+    let figure = context(&curves::context_of_three(), &Frame::default());
+    insta::assert_snapshot!(figure.expect("it is drawn").for_screen());
+}
+
+#[test]
+fn users_at_once() {
+    let figure = users(&curves::users(), &Frame::default());
+    insta::assert_snapshot!(figure.expect("it is drawn").for_screen());
+}
+
+#[test]
+fn ten_minutes() {
+    let figure = sustained(&curves::sustained(), &Frame::default());
+    insta::assert_snapshot!(figure.expect("it is drawn").for_screen());
+}
+
+#[test]
+fn waits_for_a_first_token() {
+    let figure = first_token(&rows::first_token(), &Frame::default());
+    insta::assert_snapshot!(figure.expect("it is drawn").for_screen());
+}
+
+#[test]
+fn quantizations_with_their_quality() {
+    let figure = quantization(&rows::quantizations_with_quality(), &Frame::default());
+    insta::assert_snapshot!(figure.expect("it is drawn").for_screen());
 }

@@ -38,6 +38,7 @@ macro_rules! for_each_command {
             delete_runs(runs: Vec<String>) -> ();
             restore_runs(runs: Vec<String>) -> ();
             set_note(run: String, note: String) -> ();
+            allow_test(test: String, allowed: bool) -> ();
             export(request: ExportRequest) -> Exported;
             copy(request: ExportRequest, what: CopyWhat) -> ();
             pick_save(suggested: String, form: Form) -> Option<String>;

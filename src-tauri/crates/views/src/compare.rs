@@ -7,11 +7,40 @@ use twospeed_measure::Warning;
 use crate::measure::{PhaseName, TestEnd};
 use crate::models::Speed;
 
+/// A figure of the view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum FigureName {
+    /// Both speeds of each result.
+    Speeds,
+    /// Both speeds at growing depth.
+    Context,
+    /// Users at once.
+    Users,
+    /// Parts of the wait for the first token.
+    FirstToken,
+    /// Both speeds of each quantization, and its quality.
+    Quantization,
+    /// Both speeds over time.
+    Sustained,
+}
+
+/// Results of a figure other than speeds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct OtherResults {
+    /// The figure.
+    pub figure: FigureName,
+    /// Base models, the most recently measured first; empty = nothing of this kind was measured.
+    pub groups: Vec<ResultGroup>,
+}
+
 /// Results to choose from.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 pub struct ResultsView {
-    /// Base models, the most recently measured first.
+    /// Base models with their speeds, the most recently measured first.
     pub groups: Vec<ResultGroup>,
+    /// The results of the other figures, each of them once, in the order they are offered.
+    pub others: Vec<OtherResults>,
     /// Runs without any result (failed, cancelled), newest first: their pages say why.
     pub runs: Vec<RunLine>,
 }
@@ -66,6 +95,8 @@ pub struct RunLine {
 /// What to draw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct FigureRequest {
+    /// Which figure.
+    pub figure: FigureName,
     /// Results, in no order: the figure has its own.
     pub results: Vec<String>,
     /// The one that is explained; `None` = the first row.
@@ -165,6 +196,151 @@ pub enum Statement {
         /// Seconds for the answer.
         decode_s: f64,
     },
+    /// What a speed has lost at the last depth.
+    DepthLoss {
+        /// Which speed.
+        phase: PhaseName,
+        /// The last depth, tokens.
+        depth: u32,
+        /// Tokens per second at the first depth.
+        first: f64,
+        /// At the last.
+        last: f64,
+        /// 1 - last / first; negative where it became faster.
+        lost: f64,
+        /// The difference is smaller than the spread of the samples.
+        within_noise: bool,
+    },
+    /// What the cache adds to the time of each token that is written.
+    DepthCost {
+        /// Milliseconds more for each thousand tokens in the cache.
+        ms_per_thousand: f64,
+        /// Milliseconds of a token at the first depth.
+        token_ms: f64,
+    },
+    /// What users decode together.
+    UsersTogether {
+        /// The most users.
+        users: u32,
+        /// The fewest.
+        fewest: u32,
+        /// Tokens per second of the most together.
+        together: f64,
+        /// Of the fewest together.
+        before: f64,
+        /// together / before.
+        ratio: f64,
+    },
+    /// What is left for each of them.
+    UsersEach {
+        /// The most users.
+        users: u32,
+        /// Tokens per second of each.
+        each: f64,
+        /// Of each of the fewest.
+        before: f64,
+        /// each / before.
+        share: f64,
+    },
+    /// How long they wait for their first token.
+    UsersWait {
+        /// The most users.
+        users: u32,
+        /// Median over the users, milliseconds.
+        median_ms: f64,
+        /// The longest wait, milliseconds.
+        worst_ms: f64,
+    },
+    /// What a wait consists of.
+    WaitParts {
+        /// To the first token, milliseconds.
+        total_ms: f64,
+        /// Its parts in their order, milliseconds; what comes after the first token is none.
+        parts: Vec<WaitPart>,
+    },
+    /// What the cache saves of a prompt that was read before.
+    Reuse {
+        /// Tokens taken from the cache.
+        reused: u32,
+        /// Tokens of the prompt.
+        prompt: u32,
+        /// Milliseconds of the new prompt.
+        new_ms: f64,
+        /// Of the repeated one.
+        again_ms: f64,
+    },
+    /// What a cold start takes more than a warm one.
+    ColdStart {
+        /// Milliseconds of the cold start.
+        cold_ms: f64,
+        /// Of the warm one.
+        warm_ms: f64,
+    },
+    /// What a quantization's speed costs.
+    QualityCost {
+        /// The quantization, to show.
+        this: String,
+        /// The one with the largest file, to show.
+        other: String,
+        /// Decode of this / of the other; `None` = not both measured.
+        decode_ratio: Option<f64>,
+        /// Perplexity of this / of the other - 1.
+        perplexity_more: f64,
+        /// Perplexity of this.
+        perplexity: f64,
+    },
+    /// How far its predictions are from those of the base model.
+    Divergence {
+        /// Mean Kullback-Leibler divergence, nats.
+        nats: f64,
+        /// Share of tokens whose most likely prediction is the same.
+        same_top: f64,
+    },
+    /// What the machine holds of a speed.
+    Held {
+        /// Which speed.
+        phase: PhaseName,
+        /// Mean of the first fifth, tokens per second.
+        first: f64,
+        /// Of the last.
+        last: f64,
+        /// last / first.
+        share: f64,
+        /// Seconds of all.
+        seconds: f64,
+    },
+    /// What the machine did meanwhile.
+    MachineCourse {
+        /// Clock in the first and the last fifth, GHz; `None` = not readable.
+        clock_ghz: Option<[f64; 2]>,
+        /// The highest temperature, degrees Celsius; `None` = not readable.
+        hottest_c: Option<f64>,
+    },
+}
+
+/// A part of a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, TS)]
+pub struct WaitPart {
+    /// Which.
+    pub part: WaitPartName,
+    /// Mean, milliseconds.
+    pub ms: f64,
+}
+
+/// What a wait consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitPartName {
+    /// Loading the model.
+    Load,
+    /// Making the context.
+    Context,
+    /// Tokenizing the prompt.
+    Tokenize,
+    /// Computing what was not in the cache.
+    Prefill,
+    /// Sampling the first token.
+    FirstSample,
 }
 
 /// Why two results may not be comparable.
@@ -253,6 +429,14 @@ pub struct TestPage {
     pub median: Option<f64>,
     /// Samples.
     pub samples: Vec<SampleLine>,
+    /// What was found beside one speed, means over the samples: parts of a wait, users, quality.
+    pub readings: Vec<Pair>,
+    /// Mean energy of a token in joules; `None` = not readable, or not one speed.
+    pub joules_per_token: Option<f64>,
+    /// Why it cannot be right, one sentence; it stays out of figures until it is allowed.
+    pub suspect: Option<String>,
+    /// The person allowed it all the same.
+    pub allowed: bool,
     /// What a reader should know.
     pub warnings: Vec<Warning>,
     /// Settings in llama-bench's names.
@@ -276,6 +460,10 @@ pub struct SampleLine {
     pub involuntary_switches: Option<u64>,
     /// Reads from disk.
     pub major_faults: Option<u64>,
+    /// Clock right after, Hz.
+    pub clock_hz: Option<f64>,
+    /// Temperature right after, degrees Celsius.
+    pub temperature_c: Option<f64>,
 }
 
 /// Forms that what is shown can be saved in.
@@ -299,6 +487,8 @@ pub enum Form {
 /// What to save, and where.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct ExportRequest {
+    /// Which figure.
+    pub figure: FigureName,
     /// What is shown.
     pub results: Vec<String>,
     /// Draw the ceiling.

@@ -152,6 +152,10 @@ ticket: number, };
  */
 export type ExportRequest = { 
 /**
+ * Which figure.
+ */
+figure: FigureName, 
+/**
  * What is shown.
  */
 results: Array<string>, 
@@ -286,6 +290,11 @@ rows: Array<FigureRow>,
 marks: Array<Mark>, };
 
 /**
+ * A figure of the view.
+ */
+export type FigureName = "speeds" | "context" | "users" | "first_token" | "quantization" | "sustained";
+
+/**
  * One panel with its axis.
  */
 export type FigurePanel = { 
@@ -326,6 +335,10 @@ across: string | null, };
  * What to draw.
  */
 export type FigureRequest = { 
+/**
+ * Which figure.
+ */
+figure: FigureName, 
 /**
  * Results, in no order: the figure has its own.
  */
@@ -949,6 +962,19 @@ tests: Array<Tests>,
 threads: number | null, };
 
 /**
+ * Results of a figure other than speeds.
+ */
+export type OtherResults = { 
+/**
+ * The figure.
+ */
+figure: FigureName, 
+/**
+ * Base models, the most recently measured first; empty = nothing of this kind was measured.
+ */
+groups: Array<ResultGroup>, };
+
+/**
  * A name and a value to show.
  */
 export type Pair = { 
@@ -1158,9 +1184,13 @@ noted: boolean, };
  */
 export type ResultsView = { 
 /**
- * Base models, the most recently measured first.
+ * Base models with their speeds, the most recently measured first.
  */
 groups: Array<ResultGroup>, 
+/**
+ * The results of the other figures, each of them once, in the order they are offered.
+ */
+others: Array<OtherResults>, 
 /**
  * Runs without any result (failed, cancelled), newest first: their pages say why.
  */
@@ -1489,7 +1519,15 @@ involuntary_switches: number | null,
 /**
  * Reads from disk.
  */
-major_faults: number | null, };
+major_faults: number | null, 
+/**
+ * Clock right after, Hz.
+ */
+clock_hz: number | null, 
+/**
+ * Temperature right after, degrees Celsius.
+ */
+temperature_c: number | null, };
 
 /**
  * How far a scan is.
@@ -1746,7 +1784,175 @@ prefill_s: number,
 /**
  * Seconds for the answer.
  */
-decode_s: number, };
+decode_s: number, } | { "statement": "depth_loss", 
+/**
+ * Which speed.
+ */
+phase: PhaseName, 
+/**
+ * The last depth, tokens.
+ */
+depth: number, 
+/**
+ * Tokens per second at the first depth.
+ */
+first: number, 
+/**
+ * At the last.
+ */
+last: number, 
+/**
+ * 1 - last / first; negative where it became faster.
+ */
+lost: number, 
+/**
+ * The difference is smaller than the spread of the samples.
+ */
+within_noise: boolean, } | { "statement": "depth_cost", 
+/**
+ * Milliseconds more for each thousand tokens in the cache.
+ */
+ms_per_thousand: number, 
+/**
+ * Milliseconds of a token at the first depth.
+ */
+token_ms: number, } | { "statement": "users_together", 
+/**
+ * The most users.
+ */
+users: number, 
+/**
+ * The fewest.
+ */
+fewest: number, 
+/**
+ * Tokens per second of the most together.
+ */
+together: number, 
+/**
+ * Of the fewest together.
+ */
+before: number, 
+/**
+ * together / before.
+ */
+ratio: number, } | { "statement": "users_each", 
+/**
+ * The most users.
+ */
+users: number, 
+/**
+ * Tokens per second of each.
+ */
+each: number, 
+/**
+ * Of each of the fewest.
+ */
+before: number, 
+/**
+ * each / before.
+ */
+share: number, } | { "statement": "users_wait", 
+/**
+ * The most users.
+ */
+users: number, 
+/**
+ * Median over the users, milliseconds.
+ */
+median_ms: number, 
+/**
+ * The longest wait, milliseconds.
+ */
+worst_ms: number, } | { "statement": "wait_parts", 
+/**
+ * To the first token, milliseconds.
+ */
+total_ms: number, 
+/**
+ * Its parts in their order, milliseconds; what comes after the first token is none.
+ */
+parts: Array<WaitPart>, } | { "statement": "reuse", 
+/**
+ * Tokens taken from the cache.
+ */
+reused: number, 
+/**
+ * Tokens of the prompt.
+ */
+prompt: number, 
+/**
+ * Milliseconds of the new prompt.
+ */
+new_ms: number, 
+/**
+ * Of the repeated one.
+ */
+again_ms: number, } | { "statement": "cold_start", 
+/**
+ * Milliseconds of the cold start.
+ */
+cold_ms: number, 
+/**
+ * Of the warm one.
+ */
+warm_ms: number, } | { "statement": "quality_cost", 
+/**
+ * The quantization, to show.
+ */
+this: string, 
+/**
+ * The one with the largest file, to show.
+ */
+other: string, 
+/**
+ * Decode of this / of the other; `None` = not both measured.
+ */
+decode_ratio: number | null, 
+/**
+ * Perplexity of this / of the other - 1.
+ */
+perplexity_more: number, 
+/**
+ * Perplexity of this.
+ */
+perplexity: number, } | { "statement": "divergence", 
+/**
+ * Mean Kullback-Leibler divergence, nats.
+ */
+nats: number, 
+/**
+ * Share of tokens whose most likely prediction is the same.
+ */
+same_top: number, } | { "statement": "held", 
+/**
+ * Which speed.
+ */
+phase: PhaseName, 
+/**
+ * Mean of the first fifth, tokens per second.
+ */
+first: number, 
+/**
+ * Of the last.
+ */
+last: number, 
+/**
+ * last / first.
+ */
+share: number, 
+/**
+ * Seconds of all.
+ */
+seconds: number, } | { "statement": "machine_course", 
+/**
+ * Clock in the first and the last fifth, GHz; `None` = not readable.
+ */
+clock_ghz: [number, number] | null, 
+/**
+ * The highest temperature, degrees Celsius; `None` = not readable.
+ */
+hottest_c: number | null, };
 
 /**
  * How to stop a run.
@@ -1855,6 +2061,22 @@ median: number | null,
  * Samples.
  */
 samples: Array<SampleLine>, 
+/**
+ * What was found beside one speed, means over the samples: parts of a wait, users, quality.
+ */
+readings: Array<Pair>, 
+/**
+ * Mean energy of a token in joules; `None` = not readable, or not one speed.
+ */
+joules_per_token: number | null, 
+/**
+ * Why it cannot be right, one sentence; it stays out of figures until it is allowed.
+ */
+suspect: string | null, 
+/**
+ * The person allowed it all the same.
+ */
+allowed: boolean, 
 /**
  * What a reader should know.
  */
@@ -2019,6 +2241,24 @@ relative: number,
 at_most: number, };
 
 /**
+ * A part of a wait.
+ */
+export type WaitPart = { 
+/**
+ * Which.
+ */
+part: WaitPartName, 
+/**
+ * Mean, milliseconds.
+ */
+ms: number, };
+
+/**
+ * What a wait consists of.
+ */
+export type WaitPartName = "load" | "context" | "tokenize" | "prefill" | "first_sample";
+
+/**
  * A reason to read a result with care. The words and the advice belong to the faces.
  */
 export type Warning = { "warning": "slow_first_sample", 
@@ -2131,6 +2371,7 @@ export interface Commands {
   delete_runs: { arguments: { runs: Array<string> }; tells: never; answer: null };
   restore_runs: { arguments: { runs: Array<string> }; tells: never; answer: null };
   set_note: { arguments: { run: string; note: string }; tells: never; answer: null };
+  allow_test: { arguments: { test: string; allowed: boolean }; tells: never; answer: null };
   export: { arguments: { request: ExportRequest }; tells: never; answer: Exported };
   copy: { arguments: { request: ExportRequest; what: CopyWhat }; tells: never; answer: null };
   pick_save: { arguments: { suggested: string; form: Form }; tells: never; answer: string | null };
@@ -2165,6 +2406,7 @@ export const commandNames = [
   "delete_runs",
   "restore_runs",
   "set_note",
+  "allow_test",
   "export",
   "copy",
   "pick_save",

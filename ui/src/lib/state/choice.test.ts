@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { ResultRow, ResultsView } from "$lib/backend/bindings";
-import { automatic, labelOf, stillThere } from "./choice";
+import type { FigureName, ResultRow, ResultsView } from "$lib/backend/bindings";
+import { automatic, automaticOf, groupsOf, labelOf, stillThere } from "./choice";
 
 const speed = { mean: 100, deviation: 1, samples: [100], tokens: 512, depth: 0, at: "" };
 
@@ -20,8 +20,12 @@ function row(id: string, quantization: string, more: Partial<ResultRow> = {}): R
   };
 }
 
+function named(groups: ResultRow[][]) {
+  return groups.map((rows, at) => ({ name: `model ${at}`, rows }));
+}
+
 function view(...groups: ResultRow[][]): ResultsView {
-  return { groups: groups.map((rows, at) => ({ name: `model ${at}`, rows })), runs: [] };
+  return { groups: named(groups), others: [], runs: [] };
 }
 
 describe("what is shown where nobody has chosen", () => {
@@ -59,10 +63,37 @@ describe("what is shown where nobody has chosen", () => {
 
 it("what was chosen and is gone is not chosen any more", () => {
   const results = view([row("a", "Q4_0"), row("b", "Q8_0")]);
-  expect(stillThere(["gone", "b"], results)).toEqual(["b"]);
+  expect(stillThere(["gone", "b"], results.groups)).toEqual(["b"]);
 });
 
 it("a result is called by its quantization and by what differs", () => {
   expect(labelOf(row("a", "Q8_0"))).toBe("Q8_0");
   expect(labelOf(row("a", "Q8_0", { differs: "d4096" }))).toBe("Q8_0, d4096");
+});
+
+describe("what another figure shows where nobody has chosen", () => {
+  const other = (figure: FigureName, ...groups: ResultRow[][]): ResultsView => ({
+    ...view(),
+    others: [{ figure, groups: named(groups) }],
+  });
+
+  it("is what the newest run of the model measured last has", () => {
+    const results = other(
+      "context",
+      [row("new", "Q4_0"), row("same run", "Q8_0"), row("old", "Q4_0", { run: "before" })],
+      [row("another model", "Q4_0")],
+    );
+    expect(automaticOf(results, "context")).toEqual(["new", "same run"]);
+    expect(automaticOf(results, "users")).toEqual([]);
+    expect(groupsOf(results, "context")).toHaveLength(2);
+  });
+
+  it("is each quantization of the model measured last, whichever run it is from", () => {
+    const results = other("quantization", [
+      row("new Q4", "Q4_0"),
+      row("old Q4", "Q4_0", { run: "before" }),
+      row("Q8", "Q8_0", { run: "before" }),
+    ]);
+    expect(automaticOf(results, "quantization")).toEqual(["new Q4", "Q8"]);
+  });
 });

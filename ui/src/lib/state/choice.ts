@@ -1,6 +1,6 @@
 // Which results are shown where nobody has chosen yet.
 
-import type { ResultGroup, ResultRow, ResultsView } from "$lib/backend/bindings";
+import type { FigureName, ResultGroup, ResultRow, ResultsView } from "$lib/backend/bindings";
 
 /**
  * The newest of each quantization of the model that was measured last, under the settings of its
@@ -28,15 +28,52 @@ function newestOfEach(rows: ResultRow[]): string[] {
 const hasSpeed = (row: ResultRow) => row.prefill !== null || row.decode !== null;
 const isOwn = (row: ResultRow) => row.elsewhere === null;
 
+/** The figures in the order in which they are offered. */
+export const figureNames: readonly FigureName[] = [
+  "speeds",
+  "context",
+  "users",
+  "first_token",
+  "quantization",
+  "sustained",
+];
+
+/** The results of a figure. */
+export function groupsOf(view: ResultsView, figure: FigureName): ResultGroup[] {
+  if (figure === "speeds") return view.groups;
+  return view.others.find((other) => other.figure === figure)?.groups ?? [];
+}
+
+/**
+ * What a figure shows where nobody has chosen: of speeds the newest of each quantization; of
+ * quantizations the same of the model that was measured last; of the others what the newest run
+ * of that model has.
+ */
+export function automaticOf(view: ResultsView, figure: FigureName): string[] {
+  if (figure === "speeds") return automatic(view);
+  const groups = groupsOf(view, figure);
+  const group = groups.find(({ rows }) => rows.some(isOwn)) ?? groups[0];
+  const newest = group?.rows.find(isOwn) ?? group?.rows[0];
+  if (!group || !newest) return [];
+  if (figure === "quantization") {
+    const quantizations = new Map<string, string>();
+    for (const row of group.rows) {
+      if (!quantizations.has(row.quantization)) quantizations.set(row.quantization, row.id);
+    }
+    return [...quantizations.values()];
+  }
+  return group.rows.filter((row) => row.run === newest.run).map((row) => row.id);
+}
+
 /** All results in the order of the list. */
-export function allRows(view: ResultsView): ResultRow[] {
-  return view.groups.flatMap((group) => group.rows);
+export function allRows(groups: readonly ResultGroup[]): ResultRow[] {
+  return groups.flatMap((group) => group.rows);
 }
 
 /** The chosen ones that are still there, in the order of the list. */
-export function stillThere(chosen: Iterable<string>, view: ResultsView): string[] {
+export function stillThere(chosen: Iterable<string>, groups: readonly ResultGroup[]): string[] {
   const wanted = new Set(chosen);
-  return allRows(view)
+  return allRows(groups)
     .map((row) => row.id)
     .filter((id) => wanted.has(id));
 }

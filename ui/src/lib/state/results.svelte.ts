@@ -1,13 +1,19 @@
 import { SvelteSet } from "svelte/reactivity";
 import { toProblem, type Backend } from "$lib/backend/backend";
-import type { Problem, ResultsView } from "$lib/backend/bindings";
-import { automatic, stillThere } from "./choice";
+import type { FigureName, Problem, ResultGroup, ResultsView } from "$lib/backend/bindings";
+import { automaticOf, groupsOf, stillThere } from "./choice";
 
 /** Results there are, which of them are compared, and which one is explained. */
 export class ResultsState {
   /** `null` = not asked for yet, or the answer is not there. */
   view = $state.raw<ResultsView | null>(null);
   problem = $state<Problem | null>(null);
+  /** The figure that is shown. */
+  figure = $state<FigureName>("speeds");
+  /** Its results. */
+  readonly groups = $derived.by((): ResultGroup[] =>
+    this.view ? groupsOf(this.view, this.figure) : [],
+  );
   /** The compared ones. The figure has an order of its own. */
   readonly chosen = new SvelteSet<string>();
   /** The explained one; `null` = the first of the figure. */
@@ -19,6 +25,8 @@ export class ResultsState {
   /** What was chosen without the person, so that newer results may take its place. */
   #automatic: readonly string[] = [];
   #asked = 0;
+  /** What was chosen for the figures that are not shown. */
+  readonly #kept = new Map<FigureName, { ids: string[]; automatic: readonly string[] }>();
 
   constructor(backend: Backend) {
     this.#backend = backend;
@@ -39,8 +47,20 @@ export class ResultsState {
     }
   }
 
+  /** Shows another figure, with what was chosen for it before. */
+  show(figure: FigureName): void {
+    if (figure === this.figure) return;
+    this.#kept.set(this.figure, { ids: [...this.chosen], automatic: this.#automatic });
+    const kept = this.#kept.get(figure);
+    this.figure = figure;
+    this.focus = null;
+    this.#automatic = kept?.automatic ?? [];
+    this.#set(kept?.ids ?? []);
+    if (this.view) this.#choose(this.view);
+  }
+
   #choose(view: ResultsView): void {
-    const kept = stillThere(this.chosen, view);
+    const kept = stillThere(this.chosen, groupsOf(view, this.figure));
     const own = this.chosen.size > 0 && !this.#isAutomatic();
     // What the person chose stays, unless nothing of it is left.
     if (own && kept.length > 0) this.#set(kept);
@@ -63,12 +83,13 @@ export class ResultsState {
 
   /** Chooses the newest results of the model that was measured last. */
   chooseNewest(): void {
-    this.#automatic = this.view ? automatic(this.view) : [];
+    this.#automatic = this.view ? automaticOf(this.view, this.figure) : [];
     this.#set(this.#automatic);
   }
 
-  /** Chooses these and no others. */
+  /** Chooses these speeds and no others. */
   choose(ids: Iterable<string>): void {
+    this.show("speeds");
     this.#automatic = [];
     this.#set(ids);
   }

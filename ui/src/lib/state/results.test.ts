@@ -49,3 +49,20 @@ it("a failure is kept, and the list that is there stays", async () => {
   expect(results.problem?.code).toBe("refused");
   expect(results.view).not.toBeNull();
 });
+
+it("each figure keeps what was chosen for it", async () => {
+  const { results } = await state();
+  const speeds = [...results.chosen];
+  results.show("context");
+  const [one = ""] = results.chosen;
+  expect(one).not.toBe("");
+  expect(speeds).not.toContain(one);
+  results.toggle(one, false);
+  const left = [...results.chosen];
+  results.show("speeds");
+  expect([...results.chosen].sort()).toEqual([...speeds].sort());
+  results.show("context");
+  expect([...results.chosen]).toEqual(left.length > 0 ? left : [one]);
+  results.choose(speeds.slice(0, 1));
+  expect(results.figure).toBe("speeds");
+});

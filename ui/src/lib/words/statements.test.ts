@@ -143,3 +143,61 @@ it("without a read speed there is no ceiling, and never a zero", () => {
   expect(text({ statement: "no_ceiling" })).toMatch(/^No ceiling .*Settings\.$/);
   expect(text({ statement: "no_ceiling" })).not.toMatch(/\d/);
 });
+
+describe("what other figures say", () => {
+  it.each<[Statement, string]>([
+    [
+      {
+        statement: "depth_loss",
+        phase: "decode",
+        depth: 8192,
+        first: 138,
+        last: 84.7,
+        lost: 0.386,
+        within_noise: false,
+      },
+      "39 % of the decode speed is lost: 138 with the shallowest cache, 84.7 tok/s at a depth of 8,192 tokens.",
+    ],
+    [
+      { statement: "users_each", users: 8, each: 50.2, before: 138, share: 0.364 },
+      "36 % of its speed is left to each of 8 users: 50.2 instead of 138 tok/s.",
+    ],
+    [
+      { statement: "reuse", reused: 511, prompt: 512, new_ms: 701, again_ms: 21 },
+      "511 of 512 tokens of a repeated prompt are taken from the cache: the first token comes after 21.0 ms instead of 701 ms.",
+    ],
+    [
+      { statement: "machine_course", clock_ghz: null, hottest_c: 87 },
+      "87 °C is the highest temperature meanwhile; the clock cannot be read here.",
+    ],
+  ])("%o", (statement, words) => {
+    expect(text(statement)).toBe(words);
+  });
+
+  it("a cache that cannot be reused is named", () => {
+    const said: Statement = {
+      statement: "reuse",
+      reused: 0,
+      prompt: 512,
+      new_ms: 700,
+      again_ms: 699,
+    };
+    expect(text(said)).toContain("cannot drop its end");
+  });
+
+  it("a wait has a bar of its parts", () => {
+    const { number, parts } = statementWords({
+      statement: "wait_parts",
+      total_ms: 2000,
+      parts: [
+        { part: "load", ms: 1300 },
+        { part: "prefill", ms: 700 },
+      ],
+    });
+    expect(number.replace("\u00a0", " ")).toBe("2.0 s");
+    expect(parts.map((part) => [part.name, part.colour, part.share])).toEqual([
+      ["Loading", "rest", 0.65],
+      ["Prefill", "prefill", 0.35],
+    ]);
+  });
+});

@@ -1,4 +1,4 @@
-import type { PhaseName, Statement } from "$lib/backend/bindings";
+import type { PhaseName, Statement, WaitPartName } from "$lib/backend/bindings";
 import {
   bytes,
   bytesPerSecond,
@@ -72,6 +72,52 @@ export function statementWords(statement: Statement): StatementWords {
       return against(statement);
     case "request":
       return request(statement);
+    case "depth_loss":
+      return depthLoss(statement);
+    case "depth_cost":
+      return {
+        ...plain,
+        number: milliseconds(statement.ms_per_thousand),
+        phase: "decode",
+        sentence: `more for each token is what every 1,000 tokens in the cache cost: the cache is read for every token that is written. A token takes ${milliseconds(statement.token_ms)} at first.`,
+      };
+    case "users_together":
+      return usersTogether(statement);
+    case "users_each":
+      return {
+        ...plain,
+        number: percent(statement.share),
+        phase: "decode",
+        sentence: `of its speed is left to each of ${whole(statement.users)} users: ${speed(statement.each)} instead of ${speedWithUnit(statement.before)}.`,
+      };
+    case "users_wait":
+      return {
+        ...plain,
+        number: wait(statement.worst_ms),
+        sentence: `is what the last of ${whole(statement.users)} users waits for a first token when all ask at once; half of them wait no longer than ${wait(statement.median_ms)}.`,
+      };
+    case "wait_parts":
+      return waitParts(statement);
+    case "reuse":
+      return reuse(statement);
+    case "cold_start":
+      return {
+        ...plain,
+        number: wait(Math.abs(statement.cold_ms - statement.warm_ms)),
+        sentence: `${statement.cold_ms >= statement.warm_ms ? "more" : "less"} is what a start takes when the file is not in the page cache: ${wait(statement.cold_ms)} against ${wait(statement.warm_ms)}.`,
+      };
+    case "quality_cost":
+      return qualityCost(statement);
+    case "divergence":
+      return {
+        ...plain,
+        number: percent(statement.same_top),
+        sentence: `of the tokens have the same most likely prediction as with the base model; the divergence is ${significant(statement.nats)}${nbsp}nats.`,
+      };
+    case "held":
+      return held(statement);
+    case "machine_course":
+      return machineCourse(statement);
   }
 }
 
@@ -173,5 +219,131 @@ function request(said: Of<"request">): StatementWords {
     number: duration(all),
     sentence: `for a prompt of ${whole(said.prompt)} tokens and an answer of ${whole(said.answer)}, if both speeds hold for these lengths.`,
     parts: [part("Prefill", "prefill", said.prefill_s), part("Decode", "decode", said.decode_s)],
+  };
+}
+
+/** Milliseconds as they read best: `21 ms`, `2.0 s`. */
+function wait(ms: number): string {
+  return ms >= 999.5 ? duration(ms / 1000) : milliseconds(ms);
+}
+
+function depthLoss(said: Of<"depth_loss">): StatementWords {
+  const { phase, depth, first, last, lost } = said;
+  const speeds = `${speed(first)} with the shallowest cache, ${speedWithUnit(last)} at a depth of ${whole(depth)} tokens`;
+  if (said.within_noise) {
+    return {
+      ...plain,
+      number: times(last / first),
+      phase,
+      sentence: `the ${phase} speed is left, no difference that these samples can show: ${speeds}.`,
+    };
+  }
+  const moved = lost >= 0 ? "lost" : "gained";
+  return {
+    ...plain,
+    number: percent(Math.abs(lost)),
+    phase,
+    sentence: `of the ${phase} speed is ${moved}: ${speeds}.`,
+  };
+}
+
+function usersTogether(said: Of<"users_together">): StatementWords {
+  const before = said.fewest === 1 ? "one" : `${whole(said.fewest)} users`;
+  return {
+    ...plain,
+    number: times(said.ratio),
+    phase: "decode",
+    sentence: `the speed of ${before} is what ${whole(said.users)} users reach together: ${speed(said.together)} instead of ${speedWithUnit(said.before)}. The weights are read once for all of them.`,
+  };
+}
+
+const waitNames: Record<WaitPartName, string> = {
+  load: "Loading",
+  context: "Context",
+  tokenize: "Tokenizing",
+  prefill: "Prefill",
+  first_sample: "First sample",
+};
+
+function waitParts({ total_ms, parts }: Of<"wait_parts">): StatementWords {
+  const largest = parts.reduce<(typeof parts)[number] | null>(
+    (most, part) => (most === null || part.ms > most.ms ? part : most),
+    null,
+  );
+  const most =
+    largest && total_ms > 0
+      ? `, ${percent(largest.ms / total_ms)} of it ${waitNames[largest.part].toLowerCase()}`
+      : "";
+  return {
+    ...plain,
+    number: wait(total_ms),
+    sentence: `passes until the first token${most}.`,
+    parts: parts.map((part) => ({
+      name: waitNames[part.part],
+      colour: part.part === "prefill" ? "prefill" : "rest",
+      share: total_ms > 0 ? part.ms / total_ms : 0,
+      value: wait(part.ms),
+    })),
+  };
+}
+
+function reuse(said: Of<"reuse">): StatementWords {
+  const { reused, prompt } = said;
+  if (reused === 0) {
+    return {
+      ...plain,
+      number: `0${nbsp}tokens`,
+      phase: "prefill",
+      sentence: `of a repeated prompt of ${whole(prompt)} were taken from the cache: this model’s memory cannot drop its end, so all is read again.`,
+    };
+  }
+  return {
+    ...plain,
+    number: `${whole(reused)} of ${whole(prompt)}`,
+    phase: "prefill",
+    sentence: `tokens of a repeated prompt are taken from the cache: the first token comes after ${wait(said.again_ms)} instead of ${wait(said.new_ms)}.`,
+  };
+}
+
+function qualityCost(said: Of<"quality_cost">): StatementWords {
+  const more = said.perplexity_more;
+  const higher = more >= 0 ? "higher" : "lower";
+  const speeds =
+    said.decode_ratio === null
+      ? ""
+      : said.decode_ratio >= 1
+        ? `, for ${times(said.decode_ratio)} its decode speed`
+        : `, at ${times(said.decode_ratio)} its decode speed`;
+  return {
+    ...plain,
+    number: percent(Math.abs(more)),
+    sentence: `${higher} is the perplexity of ${said.this} than that of ${said.other}${speeds}: it is ${said.perplexity.toFixed(2)}, and lower is better.`,
+  };
+}
+
+function held(said: Of<"held">): StatementWords {
+  return {
+    ...plain,
+    number: percent(said.share),
+    phase: said.phase,
+    sentence: `of its first ${said.phase} speed is what the machine holds after ${duration(said.seconds)}: ${speed(said.first)}, then ${speedWithUnit(said.last)}.`,
+  };
+}
+
+function machineCourse({ clock_ghz, hottest_c }: Of<"machine_course">): StatementWords {
+  const heat = hottest_c === null ? null : `${whole(hottest_c)}${nbsp}°C`;
+  if (clock_ghz === null) {
+    return {
+      ...plain,
+      number: heat ?? "Not readable",
+      sentence: "is the highest temperature meanwhile; the clock cannot be read here.",
+    };
+  }
+  const [first, last] = clock_ghz;
+  const hot = heat === null ? "the temperature cannot be read here" : `at most ${heat}`;
+  return {
+    ...plain,
+    number: `${last.toFixed(2)}${nbsp}GHz`,
+    sentence: `is the clock in the end, ${first.toFixed(2)}${nbsp}GHz at first; ${hot}.`,
   };
 }

@@ -1,7 +1,15 @@
 import { expect, it } from "vitest";
-import { chartForms, numberForms, pictureSizes, pixelsOf, requestFor, usualSize } from "./export";
+import {
+  aboutOf,
+  chartForms,
+  numberForms,
+  pictureSizes,
+  pixelsOf,
+  requestFor,
+  usualSize,
+} from "./export";
 
-const shown = { results: ["a"], ceiling: true, width: 580 };
+const shown = { figure: "users" as const, results: ["a"], ceiling: true, width: 580 };
 
 it("every form of the program is offered once", () => {
   const forms = [...chartForms, ...numberForms].map((each) => each.form);
@@ -25,4 +33,11 @@ it("numbers have no colours", () => {
   const asked = { dark: true, size: usualSize, path: "x", replace: false };
   expect(requestFor(shown, { form: "csv", ...asked }).dark).toBe(false);
   expect(requestFor(shown, { form: "svg", ...asked }).dark).toBe(true);
+});
+
+it("a form is asked for of the figure that is shown, and says what is in it", () => {
+  const asked = { dark: false, size: usualSize, path: "x", replace: false };
+  expect(requestFor(shown, { form: "json", ...asked }).figure).toBe("users");
+  expect(aboutOf("csv", "speeds")).toContain("llama-bench");
+  expect(aboutOf("csv", "users")).not.toContain("llama-bench");
 });

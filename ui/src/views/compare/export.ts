@@ -1,6 +1,6 @@
 // What is shown, in the forms it can be saved in.
 
-import type { ExportRequest, Form } from "$lib/backend/bindings";
+import type { ExportRequest, FigureName, Form } from "$lib/backend/bindings";
 
 /** A form as the menu and the dialog name it. */
 export interface FormWords {
@@ -40,6 +40,13 @@ export function wordsOf(form: Form): FormWords {
   const found = [...chartForms, ...numberForms].find((each) => each.form === form);
   if (!found) throw new Error(`BUG: no words for the form ${form}`);
   return found;
+}
+
+/** What is in a form of a figure, one sentence. */
+export function aboutOf(form: Form, figure: FigureName): string {
+  const speeds = figure === "speeds" || figure === "context" || figure === "sustained";
+  if (form === "csv" && !speeds) return "The numbers as a table, a line for each test.";
+  return wordsOf(form).about;
 }
 
 /** Whether it is a form of the figure, which has colours. */
@@ -89,6 +96,7 @@ export function pixelsOf(
 
 /** What is shown now. */
 export interface Shown {
+  figure: FigureName;
   results: string[];
   ceiling: boolean;
   /** Width of the figure without the text size, px. */
@@ -101,6 +109,7 @@ export function requestFor(
   chosen: { form: Form; dark: boolean; size: PictureSize; path: string; replace: boolean },
 ): ExportRequest {
   return {
+    figure: shown.figure,
     results: shown.results,
     ceiling: shown.ceiling,
     form: chosen.form,

@@ -4,7 +4,7 @@ import type { FigureData, Mark } from "$lib/backend/bindings";
 
 /** A mark whose words say the whole cell: one stop for a keyboard. */
 export function isHeadline(mark: Mark): boolean {
-  return mark.kind === "bar" || mark.kind === "missing";
+  return mark.kind === "bar" || mark.kind === "point" || mark.kind === "missing";
 }
 
 /** What a key press is made of here. */
@@ -21,7 +21,7 @@ export interface Press {
  * the key does not lead anywhere, so that it is left to the window.
  *
  * Left and right go through the headlines in reading order. Up and down (or Shift with left and
- * right) go through what belongs to one of them: its ceiling and its samples. Home and End go to
+ * right) go through what belongs to one of them: its ceiling, its parts and its samples. Home and End go to
  * the first and the last headline. Ends are ends: nothing wraps around.
  */
 export function walk(marks: Mark[], at: number | null, press: Press): number | null {
@@ -62,7 +62,7 @@ function stepOf(press: Press): { by: 1 | -1; inside: boolean } | null {
 }
 
 function sameCell(a: Mark, b: Mark): boolean {
-  return a.row === b.row && a.panel === b.panel;
+  return a.cell === b.cell;
 }
 
 /** How far a pointer may be from a small mark and still mean it, in user units. */

@@ -28,6 +28,8 @@ export class Reading {
           mark.kind === kept.kind &&
           mark.panel === kept.panel &&
           mark.repetition === kept.repetition &&
+          mark.at === kept.at &&
+          mark.part === kept.part &&
           rowName(data, mark.row) === this.#keptRow,
       ) ?? null
     );

@@ -109,8 +109,7 @@ fn several(rows: &[Prepared], names: &[Names]) -> Option<String> {
     let depth = rows.first()?.phases[phase]
         .iter()
         .map(|point| point.place)
-        .filter(|depth| rows.iter().all(|row| has(row, *depth)))
-        .next_back()?;
+        .rfind(|depth| rows.iter().all(|row| has(row, *depth)))?;
     let mut losses = Vec::new();
     for (row, name) in rows.iter().zip(names) {
         let share = loss(&row.phases[phase], Some(depth))?.share.unwrap_or(0.0);

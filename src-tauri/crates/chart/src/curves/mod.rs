@@ -22,8 +22,8 @@ use crate::text::{self, Weight};
 
 pub use across::{Across, Spread};
 pub use panel::Marker;
-pub use panel::ends;
 use panel::{PanelView, natural_height};
+pub use panel::{ends, ends_of};
 pub use series::{Name, at_ends, in_title, sound_points, spoken};
 
 /// From one panel's ticks to the next panel's name.

@@ -349,19 +349,31 @@ pub struct End {
 
 /// The first and the last fifth of a course; `None` below two samples in each.
 pub fn ends(of: &Line) -> Option<[End; 2]> {
-    let values: Vec<(f64, f64)> = of
+    let (places, values): (Vec<f64>, Vec<f64>) = of
         .points
         .iter()
         .filter_map(|point| Some((point.place, point.value.as_ref()?.mean)))
-        .collect();
+        .unzip();
+    let [first, last] = ends_of(&values)?;
+    let part = values.len() / END_PART;
+    let end = |mean: f64, places: &[f64]| End {
+        mean,
+        from: places[0],
+        to: places[places.len() - 1],
+    };
+    Some([
+        end(first, &places[..part]),
+        end(last, &places[places.len() - part..]),
+    ])
+}
+
+/// Mean of the first and of the last fifth of values in their order; `None` where a fifth is not
+/// two of them.
+pub fn ends_of(values: &[f64]) -> Option<[f64; 2]> {
     let part = values.len() / END_PART;
     if part < 2 {
         return None;
     }
-    let end = |values: &[(f64, f64)]| End {
-        mean: values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64,
-        from: values[0].0,
-        to: values[values.len() - 1].0,
-    };
-    Some([end(&values[..part]), end(&values[values.len() - part..])])
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    Some([mean(&values[..part]), mean(&values[values.len() - part..])])
 }

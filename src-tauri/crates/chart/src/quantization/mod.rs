@@ -195,7 +195,7 @@ fn columns(rows: &[Prepared]) -> Vec<Column> {
             Column {
                 id: look.name,
                 heading: look.heading,
-                title: "tokens per second",
+                title: "tok/s",
                 unit: "tok/s",
                 shape: look.shape,
                 ink: look.ink,
@@ -227,7 +227,7 @@ fn columns(rows: &[Prepared]) -> Vec<Column> {
         columns.push(quality(
             "perplexity",
             "Perplexity",
-            "% above the lowest",
+            "% above lowest",
             "%",
             cells,
         ));
@@ -240,8 +240,8 @@ fn columns(rows: &[Prepared]) -> Vec<Column> {
             .collect();
         columns.push(quality(
             "divergence",
-            "KL divergence",
-            "nats per token",
+            "Divergence",
+            "nats, KL",
             "nats",
             cells,
         ));

@@ -17,7 +17,7 @@ pub fn marks(names: &[&Names], columns: &[Column], drawn: &[Drawn]) -> Vec<Mark>
             } else {
                 name.label.clone()
             };
-            let who = format!("{name}, {}", spoken(column.heading));
+            let who = format!("{name}, {}", column.heading.to_lowercase());
             let place = &drawn.cells[row];
             let (Some(cell), Some(bar)) = (&column.cells[row], &place.bar) else {
                 let text = format!("{who}: not measured");
@@ -54,12 +54,4 @@ pub fn marks(names: &[&Names], columns: &[Column], drawn: &[Drawn]) -> Vec<Mark>
         }
     }
     marks
-}
-
-/// A heading in running text.
-fn spoken(heading: &str) -> String {
-    match heading {
-        "KL divergence" => heading.to_owned(),
-        other => other.to_lowercase(),
-    }
 }

@@ -1,14 +1,15 @@
 //! `twospeed chart`: figures from the history.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use twospeed_chart::{Figure, Frame, Overlays, PngSize, Theme};
-use twospeed_history::LatestFilter;
+use twospeed_history::{History, LatestFilter, RunFilter, WholeRun};
 use twospeed_library::display::shown_path;
 use twospeed_measure::platform;
-use twospeed_workbench::{ReadSpeed, SpeedsOptions};
+use twospeed_workbench::{FigureKind, ReadSpeed, SpeedsOptions, figures};
 
 use super::export;
 use crate::Failure;
@@ -24,6 +25,9 @@ pub struct ChartArgs {
     /// A run: its id, or a part of it [default: the newest result of each test of each model]
     #[arg(long = "run", value_name = "ID", num_args = 1..)]
     runs: Vec<String>,
+    /// A file of results, drawn without being kept: what twospeed import reads
+    #[arg(long = "import", value_name = "FILE", num_args = 1..)]
+    files: Vec<PathBuf>,
     /// Where to: the name's ending says what is written (.svg, .png, .pdf)
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
@@ -48,6 +52,29 @@ pub struct ChartArgs {
 enum Kind {
     /// Prefill and decode of each model and quantization
     Speeds,
+    /// Prefill and decode as the cache fills
+    Context,
+    /// Users at once: decode of all and of each, and how long they wait
+    Users,
+    /// What the wait for the first token consists of, and what a cached prompt saves
+    FirstToken,
+    /// Speeds of each quantization, and what they cost in quality
+    Quantization,
+    /// Speeds over time, with clock and temperature
+    Sustained,
+}
+
+impl Kind {
+    fn figure(self) -> FigureKind {
+        match self {
+            Self::Speeds => FigureKind::Speeds,
+            Self::Context => FigureKind::Context,
+            Self::Users => FigureKind::Users,
+            Self::FirstToken => FigureKind::FirstToken,
+            Self::Quantization => FigureKind::Quantization,
+            Self::Sustained => FigureKind::Sustained,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -109,19 +136,25 @@ impl Form {
 }
 
 async fn figure(context: &Context, args: &ChartArgs) -> Result<Figure, Failure> {
-    let Kind::Speeds = args.kind;
+    let kind = args.kind.figure();
     let history = context.open_history().await?;
-    let runs = if args.runs.is_empty() {
-        history
-            .latest(&LatestFilter::default())
-            .await
-            .map_err(Failure::of)?
-    } else {
-        let ids = export::ids(&history, &args.runs).await?;
-        export::whole(&history, &ids).await?
+    let runs = runs(&history, args, kind).await?;
+    let nothing = || Failure::Failed(kind.nothing());
+    let frame = Frame {
+        width: f64::from(args.width) * args.scale,
+        scale: args.scale,
+        ..Frame::default()
     };
-    let here = platform::machine();
-    let read_speed = ReadSpeed::load(&history, &here)
+    let time_zone = TimeZone::system();
+    if kind != FigureKind::Speeds {
+        if !args.overlay.is_empty() {
+            say("This figure has no overlays: --overlay is for speeds.");
+        }
+        let sources = figures::series(kind, &runs);
+        let input = figures::figure(kind, &sources, &runs, &time_zone).ok_or_else(nothing)?;
+        return input.draw(&frame).map_err(Failure::of);
+    }
+    let read_speed = ReadSpeed::load(&history, &platform::machine())
         .await
         .map_err(Failure::of)?;
     let options = SpeedsOptions {
@@ -131,17 +164,84 @@ async fn figure(context: &Context, args: &ChartArgs) -> Result<Figure, Failure> 
             ceiling: args.overlay.contains(&Overlay::Ceiling),
             expected: false,
         },
-        time_zone: TimeZone::system(),
+        time_zone,
     };
-    let speeds = twospeed_workbench::speeds(&runs, &options).ok_or_else(|| {
-        Failure::Failed(
-            "There is no measured prefill or decode to draw. Measure first: twospeed bench -m builtin".into(),
-        )
-    })?;
-    let frame = Frame {
-        width: f64::from(args.width) * args.scale,
-        scale: args.scale,
-        ..Frame::default()
-    };
+    let speeds = twospeed_workbench::speeds(&runs, &options).ok_or_else(nothing)?;
     twospeed_chart::speeds(&speeds, &frame).map_err(Failure::of)
+}
+
+/// The runs that were named, and those of the files; without either the newest results.
+async fn runs(
+    history: &History,
+    args: &ChartArgs,
+    kind: FigureKind,
+) -> Result<Vec<WholeRun>, Failure> {
+    let mut runs = Vec::new();
+    if !args.runs.is_empty() {
+        let ids = export::ids(history, &args.runs).await?;
+        runs.extend(export::whole(history, &ids).await?);
+    }
+    for file in &args.files {
+        runs.extend(read(file).await?);
+    }
+    if args.runs.is_empty() && args.files.is_empty() {
+        runs = newest(history, kind).await?;
+    }
+    Ok(runs)
+}
+
+/// The newest results that a figure is made of.
+async fn newest(history: &History, kind: FigureKind) -> Result<Vec<WholeRun>, Failure> {
+    if kind == FigureKind::Sustained {
+        // The newest that lasted: what was measured since at once is no part of it.
+        let all = history.whole_runs(&RunFilter::default()).await;
+        let all = all.map_err(Failure::of)?;
+        let newest = all.into_iter().find(|run| {
+            figures::is_sustained(run)
+                && !figures::series(kind, std::slice::from_ref(run)).is_empty()
+        });
+        return Ok(newest.into_iter().collect());
+    }
+    let mut runs: Vec<WholeRun> = Vec::new();
+    for key in kind.kinds() {
+        let found = history.latest_of(key, &LatestFilter::default()).await;
+        for run in found.map_err(Failure::of)? {
+            match runs.iter_mut().find(|other| other.run.id == run.run.id) {
+                Some(other) => other.tests.extend(run.tests),
+                None => runs.push(run),
+            }
+        }
+    }
+    Ok(runs)
+}
+
+/// The runs of a file, read through a history that is thrown away.
+async fn read(file: &Path) -> Result<Vec<WholeRun>, Failure> {
+    let named = |reason: String| Failure::Failed(format!("{}: {reason}", shown_path(file)));
+    let bytes = std::fs::read(file).map_err(|error| {
+        named(format!(
+            "it cannot be read ({error}). Name a file of results."
+        ))
+    })?;
+    let folder = tempfile::tempdir().map_err(Failure::of)?;
+    let history = History::open(folder.path()).await.map_err(Failure::of)?;
+    let imported = history.import(bytes, Timestamp::now()).await;
+    let imported = imported.map_err(|error| named(error.to_string()))?;
+    for rejected in &imported.rejected {
+        let line = rejected
+            .line
+            .map_or_else(String::new, |line| format!(" line {line}:"));
+        say(format!("{}:{line} {}", shown_path(file), rejected.reason));
+    }
+    for flagged in &imported.flagged {
+        say(format!(
+            "{}: left out, {}",
+            shown_path(file),
+            flagged.reason
+        ));
+    }
+    let runs = history.whole_runs(&RunFilter::default()).await;
+    let runs = runs.map_err(Failure::of)?;
+    history.close().await;
+    Ok(runs)
 }

@@ -1,6 +1,7 @@
 //! What to beware of when comparing results.
 
 use twospeed_history::Test;
+use twospeed_workbench::Source;
 
 use super::compare::Entry;
 use super::results::warnings;
@@ -13,22 +14,39 @@ const MOST_PAIRS: usize = 3;
 
 /// In the order they are read.
 pub(super) fn cautions(entries: &[Entry<'_>]) -> Vec<Caution> {
+    let named: Vec<Named<'_>> = entries
+        .iter()
+        .map(|entry| (entry.bar.source(), entry.name.clone()))
+        .collect();
+    in_order(&named, drifts(entries))
+}
+
+/// A result with what the figure calls it.
+pub(super) type Named<'a> = (Source<'a>, String);
+
+/// Those of a figure whose results are no single speeds: of a change of the machine nothing is
+/// said, since it would have to be held against each of their numbers.
+pub(super) fn cautions_of(named: &[Named<'_>]) -> Vec<Caution> {
+    in_order(named, Vec::new())
+}
+
+fn in_order(named: &[Named<'_>], drifts: Vec<Caution>) -> Vec<Caution> {
     let mut cautions = Vec::new();
-    cautions.extend(machines(entries));
-    cautions.extend(drifts(entries));
-    cautions.extend(settings(entries));
-    cautions.extend(entries.iter().filter_map(|entry| {
-        let warnings = warnings(&entry.bar);
+    cautions.extend(machines(named));
+    cautions.extend(drifts);
+    cautions.extend(settings(named));
+    cautions.extend(named.iter().filter_map(|(source, name)| {
+        let warnings = warnings(source);
         (!warnings.is_empty()).then(|| Caution::Warned {
-            result: entry.name.clone(),
+            result: name.clone(),
             warnings,
         })
     }));
     cautions
 }
 
-fn machines(entries: &[Entry<'_>]) -> Option<Caution> {
-    let mut ids = entries.iter().map(|entry| &entry.bar.run.run.machine.id);
+fn machines(named: &[Named<'_>]) -> Option<Caution> {
+    let mut ids = named.iter().map(|(source, _)| &source.run.run.machine.id);
     let first = ids.next()?;
     ids.any(|id| id != first).then_some(Caution::Machines)
 }
@@ -99,29 +117,39 @@ fn anchor(test: &Test) -> Option<f64> {
     (!anchors.is_empty()).then(|| anchors.iter().sum::<f64>() / anchors.len() as f64)
 }
 
+/// The value of a setting; nothing where it is not known, which rows say of themselves.
+fn known(source: &Source<'_>, name: &str, value: String) -> Vec<String> {
+    source.knows(name).then_some(value).into_iter().collect()
+}
+
 /// What rows do not say of themselves: a row names every setting that llama-bench has.
-fn settings(entries: &[Entry<'_>]) -> Option<Caution> {
-    type Of = fn(&Entry<'_>) -> Vec<String>;
+fn settings(named: &[Named<'_>]) -> Option<Caution> {
+    type Of = fn(&Source<'_>) -> Vec<String>;
     let of_settings: [(&str, Of); 4] = [
-        ("n_outputs", |entry| {
-            vec![entry.bar.settings.n_outputs.to_string()]
+        ("n_outputs", |source| {
+            known(source, "n_outputs", source.settings().n_outputs.to_string())
         }),
-        ("prio", |entry| vec![entry.bar.settings.prio.to_string()]),
-        ("numa", |entry| vec![entry.bar.settings.numa.clone()]),
-        ("warm-up", |entry| {
-            let mut warmed: Vec<_> = entry
-                .bar
-                .tests()
+        ("prio", |source| {
+            known(source, "prio", source.settings().prio.to_string())
+        }),
+        ("numa", |source| {
+            known(source, "numa", source.settings().numa.clone())
+        }),
+        ("warm-up", |source| {
+            let mut warmed: Vec<_> = source
+                .tests
+                .iter()
+                .filter(|test| test.knows("warmup"))
                 .map(|test| test.record.warmup.to_string())
                 .collect();
             warmed.dedup();
             warmed
         }),
     ];
-    let build: (&str, Of) = ("llama.cpp build", |entry| {
-        let mut builds: Vec<_> = entry
-            .bar
-            .tests()
+    let build: (&str, Of) = ("llama.cpp build", |source| {
+        let mut builds: Vec<_> = source
+            .tests
+            .iter()
             .filter_map(|test| {
                 let worker = test.end.as_ref()?.worker.as_ref()?;
                 Some(format!(
@@ -137,7 +165,10 @@ fn settings(entries: &[Entry<'_>]) -> Option<Caution> {
         .into_iter()
         .chain([build])
         .filter(|(_, of)| {
-            let mut values = entries.iter().map(of).filter(|values| !values.is_empty());
+            let mut values = named
+                .iter()
+                .map(|(source, _)| of(source))
+                .filter(|values| !values.is_empty());
             let first = values.next();
             values.any(|values| Some(values) != first)
         })

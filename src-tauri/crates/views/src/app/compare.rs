@@ -12,7 +12,7 @@ use twospeed_library::display::{shown, shown_path};
 use twospeed_workbench::{Bar, ReadSpeed, ResultId, SpeedsOptions, bars, measured, speeds_of};
 use uuid::Uuid;
 
-use super::{App, cautions, explain, export, results, run_page};
+use super::{App, cautions, explain, export, figure, results, run_page};
 use crate::Problem;
 use crate::compare::*;
 use crate::frame::AppEvent;
@@ -54,6 +54,16 @@ pub(super) struct Ceiling {
 }
 
 impl Chosen {
+    /// The runs that a figure may look at.
+    pub(super) fn runs(&self) -> &[WholeRun] {
+        &self.runs
+    }
+
+    /// Whether it is one of the results that are shown.
+    pub(super) fn is_chosen(&self, id: ResultId) -> bool {
+        self.ids.contains(&id)
+    }
+
     /// The bars of the results, in the figure's order.
     pub(super) fn bars(&self) -> Vec<Bar<'_>> {
         let mut bars = bars(&self.runs);
@@ -72,7 +82,7 @@ impl Chosen {
                 ceiling,
                 expected: false,
             },
-            time_zone: TimeZone::system(),
+            time_zone: zone(),
         };
         speeds_of(bars, &options).ok_or_else(|| nothing_to_draw(&twospeed_chart::Error::Empty))
     }
@@ -104,11 +114,17 @@ impl Chosen {
 
     /// The runs that are shown, each once, the oldest first.
     pub(super) fn run_ids(&self) -> Vec<Uuid> {
-        let mut ids: Vec<_> = self.bars().iter().map(|bar| bar.run.run.id).collect();
+        let mut ids: Vec<_> = self.ids.iter().map(|id| id.run).collect();
+        ids.retain(|id| self.runs.iter().any(|run| run.run.id == *id));
         ids.sort();
         ids.dedup();
         ids
     }
+}
+
+/// The zone of times in figures.
+pub(super) fn zone() -> TimeZone {
+    TimeZone::system()
 }
 
 /// `SmolLM2 135M Instruct Q4_1, 4 threads`, as far as the row says it.
@@ -124,13 +140,18 @@ fn name(row: &twospeed_chart::Row) -> String {
     shown(&name)
 }
 
-fn nothing_to_draw(error: &twospeed_chart::Error) -> Problem {
+pub(super) fn nothing_to_draw(error: &twospeed_chart::Error) -> Problem {
     Problem::new("nothing_to_draw", error)
 }
 
 /// Draws.
 pub(super) fn draw(speeds: &Speeds, frame: &Frame) -> Result<Figure, Problem> {
-    twospeed_chart::speeds(speeds, frame).map_err(|error| match error {
+    drawn(twospeed_chart::speeds(speeds, frame))
+}
+
+/// A figure, or why there is none.
+pub(super) fn drawn(figure: Result<Figure, twospeed_chart::Error>) -> Result<Figure, Problem> {
+    figure.map_err(|error| match error {
         twospeed_chart::Error::Empty => nothing_to_draw(&error),
         _ => Problem::new("not_drawn", error),
     })
@@ -151,7 +172,14 @@ fn unknown_run() -> Problem {
 
 impl App {
     /// The results that are still there of those that were chosen.
-    pub(super) async fn chosen(&self, results: &[String]) -> Result<Chosen, Problem> {
+    ///
+    /// With them come their runs; for quantizations all runs, since a quality may have been measured
+    /// in any.
+    pub(super) async fn chosen(
+        &self,
+        figure: FigureName,
+        results: &[String],
+    ) -> Result<Chosen, Problem> {
         let history = self.history().await?;
         // An id that no history gave stands for nothing.
         let ids: HashSet<ResultId> = results.iter().filter_map(|id| id.parse().ok()).collect();
@@ -159,7 +187,7 @@ impl App {
         of.sort();
         of.dedup();
         let filter = RunFilter {
-            ids: Some(of),
+            ids: (figure != FigureName::Quantization).then_some(of),
             ..RunFilter::default()
         };
         Ok(Chosen {
@@ -186,18 +214,21 @@ impl App {
     ///
     /// Errors: `nothing_to_draw` where none of the results is there.
     pub async fn figure(&self, request: FigureRequest) -> Result<FigureView, Problem> {
-        let chosen = self.chosen(&request.results).await?;
+        let chosen = self.chosen(request.figure, &request.results).await?;
+        let frame = Frame {
+            width: request.width,
+            height: request.height,
+            scale: request.scale,
+        };
+        if request.figure != FigureName::Speeds {
+            return figure::view(&chosen, &request, &frame, |subject| {
+                self.save_as(subject, request.figure)
+            });
+        }
         let bars = chosen.bars();
         let speeds = chosen.speeds(&bars, request.ceiling)?;
         let entries = chosen.entries(&bars, &speeds);
-        let figure = draw(
-            &speeds,
-            &Frame {
-                width: request.width,
-                height: request.height,
-                scale: request.scale,
-            },
-        )?;
+        let figure = draw(&speeds, &frame)?;
         let row_results: Vec<String> = bars
             .iter()
             .filter_map(Bar::id)
@@ -216,16 +247,16 @@ impl App {
             has_ceiling: entries
                 .iter()
                 .any(|entry| entry.bar.decode.is_some() && entry.ceiling.is_some()),
-            save_as: self.save_as(&speeds.subject),
+            save_as: self.save_as(&speeds.subject, FigureName::Speeds),
             data: figure.data,
             row_results,
         })
     }
 
     /// Where a figure of a subject would go: whole path without the ending.
-    fn save_as(&self, subject: &str) -> String {
+    fn save_as(&self, subject: &str, figure: FigureName) -> String {
         let folder = self.folder_to_save_in().unwrap_or_default();
-        shown_path(&folder.join(export::file_name(subject)))
+        shown_path(&folder.join(export::file_name(subject, figure)))
     }
 
     /// The person's pictures or documents, or else their home.
@@ -293,6 +324,16 @@ impl App {
             .collect::<Result<Vec<_>, _>>()?;
         let history = self.history().await?;
         history.restore_runs(&ids).await.map_err(history_problem)?;
+        self.tell(AppEvent::ResultsChanged);
+        Ok(())
+    }
+
+    /// Lets a result that cannot be right stand in figures all the same, or takes that back.
+    pub async fn allow_test(&self, test: String, allowed: bool) -> Result<(), Problem> {
+        let id: Uuid = test.parse().map_err(|_| unknown_run())?;
+        let history = self.history().await?;
+        let at = allowed.then(Timestamp::now);
+        history.allow(&[id], at).await.map_err(history_problem)?;
         self.tell(AppEvent::ResultsChanged);
         Ok(())
     }

@@ -1,10 +1,14 @@
 //! What explains a result: statements with their numbers, chosen from what is there.
 
+mod kinds;
+
 use twospeed_chart::{Measured, clearly};
 
 use super::compare::{Ceiling, Entry};
 use crate::compare::Statement;
 use crate::measure::PhaseName;
+
+pub(super) use kinds::of_figure;
 
 /// Statements beside a figure.
 const MOST: usize = 3;
@@ -213,6 +217,7 @@ mod tests {
             Statement::TokenTime { .. } => "token",
             Statement::Against { .. } => "against",
             Statement::Request { .. } => "request",
+            other => panic!("not of speeds: {other:?}"),
         };
         statements.iter().map(name).collect()
     }

@@ -4,11 +4,14 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use twospeed_chart::{Figure, Frame, PngSize, Theme};
+use twospeed_history::WholeRun;
 use twospeed_history::llama_bench::{self, Row};
-use twospeed_workbench::{Bar, save};
+use twospeed_history::tables::{self, TableForm};
+use twospeed_workbench::{Bar, FigureKind, Source, figures, save};
 
 use super::App;
-use super::compare::{Chosen, draw, history_problem};
+use super::compare::{Chosen, draw, drawn, history_problem, nothing_to_draw};
+use super::figure::kind;
 use crate::Problem;
 use crate::compare::*;
 
@@ -53,7 +56,15 @@ fn with_ending(path: &Path, form: Form) -> PathBuf {
 }
 
 /// A file name for a subject: letters, digits and what is harmless in a name everywhere.
-pub(super) fn file_name(subject: &str) -> String {
+pub(super) fn file_name(subject: &str, figure: FigureName) -> String {
+    let kind = match figure {
+        FigureName::Speeds => "speeds",
+        FigureName::Context => "context",
+        FigureName::Users => "users",
+        FigureName::FirstToken => "first token",
+        FigureName::Quantization => "quantization",
+        FigureName::Sustained => "sustained",
+    };
     let harmless = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_' | '.' | '(' | ')');
     let safe: String = subject
         .chars()
@@ -63,50 +74,116 @@ pub(super) fn file_name(subject: &str) -> String {
     let short: String = words.join(" ").chars().take(LONGEST_NAME).collect();
     let name = short.trim_matches(|c: char| matches!(c, ' ' | '.' | '-'));
     match name.is_empty() {
-        true => "Speeds".to_owned(),
+        true => format!("Twospeed {kind}"),
         // A word behind it: some names alone are devices on Windows.
-        false => format!("{name} speeds"),
+        false => format!("{name} {kind}"),
     }
 }
 
-/// The tests of these bars as llama-bench reports them, in the order of the figure.
-fn rows(bars: &[Bar<'_>]) -> Vec<Row> {
-    bars.iter()
-        .flat_map(Bar::tests)
-        .filter_map(|test| {
-            let samples: Vec<_> = test
-                .samples
-                .iter()
-                .map(|record| record.sample.clone())
-                .collect();
-            Row::of(&test.record, test.end.as_ref()?, &samples)
-        })
-        .collect()
-}
-
-/// The numbers in one of llama-bench's formats.
-fn table(format: &str, bars: &[Bar<'_>]) -> Result<Vec<u8>, Problem> {
+/// The numbers of llama-bench's tests in one of its formats, in the order of the figure.
+fn speeds_table(form: TableForm, sources: &[Source<'_>]) -> Result<Vec<u8>, Problem> {
+    let format = match form {
+        TableForm::Csv => "csv",
+        TableForm::Markdown => "md",
+    };
     let unknown = || Problem::new("not_written", "This form is not known.");
     let mut format = llama_bench::format(format).ok_or_else(unknown)?;
+    let tests = sources.iter().flat_map(|source| &source.tests);
+    let rows: Vec<Row> = tests.filter_map(|test| Row::of_test(test)).collect();
     let mut text = Vec::new();
-    llama_bench::write(format.as_mut(), &rows(bars), &mut text).map_err(|error| {
-        Problem::new(
-            "not_written",
-            format!("The numbers cannot be written: {error}."),
-        )
-    })?;
+    llama_bench::write(format.as_mut(), &rows, &mut text).map_err(|error| not_written(&error))?;
     Ok(text)
 }
 
+fn not_written(error: &std::io::Error) -> Problem {
+    Problem::new(
+        "not_written",
+        format!("The numbers cannot be written: {error}."),
+    )
+}
+
+/// The numbers of a figure as a table: those that are speeds as llama-bench has them, each other
+/// kind below with its own columns.
+fn table(form: TableForm, kind: FigureKind, sources: &[Source<'_>]) -> Result<Vec<u8>, Problem> {
+    let mut tables = Vec::new();
+    for key in kind.kinds() {
+        let of = of_kind(key, sources);
+        if of.is_empty() {
+            continue;
+        }
+        if *key == "speed" {
+            tables.push(speeds_table(form, &of)?);
+            continue;
+        }
+        let runs: Vec<WholeRun> = of.iter().map(alone).collect();
+        let mut text = Vec::new();
+        tables::write(key, form, &runs, &mut text).map_err(|error| not_written(&error))?;
+        tables.push(text);
+    }
+    Ok(tables.join(&b'\n'))
+}
+
+/// The sources with their tests of a kind alone; without those that have none.
+fn of_kind<'a>(key: &str, sources: &[Source<'a>]) -> Vec<Source<'a>> {
+    sources
+        .iter()
+        .map(|source| Source {
+            run: source.run,
+            tests: source
+                .tests
+                .iter()
+                .copied()
+                .filter(|test| test.record.kind.key() == key)
+                .collect(),
+        })
+        .filter(|source| !source.tests.is_empty())
+        .collect()
+}
+
+/// A run with the tests of a source alone.
+fn alone(source: &Source<'_>) -> WholeRun {
+    WholeRun {
+        run: source.run.run.clone(),
+        plan: None,
+        tests: source.tests.iter().copied().cloned().collect(),
+        unreadable: Vec::new(),
+    }
+}
+
+/// What the numbers of a figure are taken from: its results, and what of other runs it shows too.
+fn numbers<'a>(chosen: &'a Chosen, figure: FigureName) -> Vec<Source<'a>> {
+    if figure == FigureName::Speeds {
+        return chosen.bars().iter().map(Bar::source).collect();
+    }
+    let mut sources = chosen.sources(figure);
+    if figure == FigureName::Quantization {
+        for source in &mut sources {
+            let fingerprint = &source.model().fingerprint;
+            let quality = figures::newest_quality(chosen.runs(), fingerprint);
+            source.tests.extend(quality.filter(|test| {
+                !source
+                    .tests
+                    .iter()
+                    .any(|other| other.record.id == test.record.id)
+            }));
+        }
+    }
+    sources
+}
+
 /// The figure at the size that was asked for, as `twospeed chart` draws it.
-fn figure(chosen: &Chosen, bars: &[Bar<'_>], request: &ExportRequest) -> Result<Figure, Problem> {
-    let speeds = chosen.speeds(bars, request.ceiling)?;
+fn figure(chosen: &Chosen, request: &ExportRequest) -> Result<Figure, Problem> {
     let frame = Frame {
         width: request.width * request.scale,
         height: None,
         scale: request.scale,
     };
-    draw(&speeds, &frame)
+    if request.figure == FigureName::Speeds {
+        let bars = chosen.bars();
+        return draw(&chosen.speeds(&bars, request.ceiling)?, &frame);
+    }
+    let sources = chosen.sources(request.figure);
+    drawn(chosen.input(request.figure, &sources)?.draw(&frame))
 }
 
 fn theme(dark: bool) -> Theme {
@@ -125,24 +202,22 @@ fn picture(figure: &Figure, request: &ExportRequest) -> Result<Vec<u8>, Problem>
 impl App {
     /// What is shown, as the bytes of a file.
     async fn exported(&self, request: &ExportRequest) -> Result<Vec<u8>, Problem> {
-        let chosen = self.chosen(&request.results).await?;
-        let bars = chosen.bars();
-        if bars.is_empty() {
-            return Err(Problem::new(
-                "nothing_to_draw",
-                twospeed_chart::Error::Empty,
-            ));
+        let chosen = self.chosen(request.figure, &request.results).await?;
+        let sources = numbers(&chosen, request.figure);
+        if sources.is_empty() {
+            return Err(nothing_to_draw(&twospeed_chart::Error::Empty));
         }
+        let kind = kind(request.figure);
         match request.form {
-            Form::Svg => Ok(figure(&chosen, &bars, request)?
+            Form::Svg => Ok(figure(&chosen, request)?
                 .svg_for(theme(request.dark))
                 .into_bytes()),
-            Form::Png => picture(&figure(&chosen, &bars, request)?, request),
-            Form::Pdf => figure(&chosen, &bars, request)?
+            Form::Png => picture(&figure(&chosen, request)?, request),
+            Form::Pdf => figure(&chosen, request)?
                 .to_pdf(theme(request.dark))
                 .map_err(|error| Problem::new("not_drawn", error)),
-            Form::Csv => table("csv", &bars),
-            Form::Markdown => table("md", &bars),
+            Form::Csv => table(TableForm::Csv, kind, &sources),
+            Form::Markdown => table(TableForm::Markdown, kind, &sources),
             Form::Json => {
                 let mut text = Vec::new();
                 self.history()
@@ -226,11 +301,14 @@ mod tests {
             ("con", "con speeds"),
             ("a\u{202e}b\nc", "a b c speeds"),
             ("模型", "模型 speeds"),
-            ("...", "Speeds"),
-            ("", "Speeds"),
+            ("...", "Twospeed speeds"),
+            ("", "Twospeed speeds"),
         ] {
-            assert_eq!(file_name(subject), name, "{subject:?}");
+            assert_eq!(file_name(subject, FigureName::Speeds), name, "{subject:?}");
         }
-        assert_eq!(file_name(&"x".repeat(300)).len(), LONGEST_NAME + 7);
+        assert_eq!(
+            file_name(&"x".repeat(300), FigureName::Users).len(),
+            LONGEST_NAME + 6
+        );
     }
 }

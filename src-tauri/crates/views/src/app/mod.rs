@@ -12,6 +12,7 @@ mod eta;
 mod explain;
 mod export;
 mod facts;
+mod figure;
 mod folders;
 mod found;
 mod history;
@@ -24,6 +25,7 @@ mod models;
 mod paths;
 mod plan;
 mod quiet;
+mod readings;
 mod results;
 #[cfg(test)]
 mod results_fixture;

@@ -6,7 +6,7 @@ use twospeed_library::display::{shortened, shown};
 use twospeed_measure::TestStatus;
 use twospeed_measure::machine::Machine;
 use twospeed_measure::warning::Warning;
-use twospeed_workbench::{Bar, bars, differs, measured};
+use twospeed_workbench::{Bar, FigureKind, Source, bars, differs, figures, measured};
 
 use super::plan::{base_name, quantization};
 use crate::compare::*;
@@ -30,32 +30,102 @@ pub(super) fn results(runs: &[WholeRun], here: &Machine) -> ResultsView {
         .into_iter()
         .map(|(name, bars)| group(&name, &bars, here))
         .collect();
-    // Times of one zone and one number of digits: the later text is the later time.
-    let newest = |group: &ResultGroup| group.rows.iter().map(|row| row.at.clone()).max();
-    groups.sort_by_cached_key(|group| std::cmp::Reverse(newest(group)));
+    in_order(&mut groups);
     let has_result = |run: &WholeRun| all.iter().any(|bar| bar.run.run.id == run.run.id);
+    let others: Vec<OtherResults> = others(runs, here);
+    let in_others = |run: &WholeRun| {
+        let id = run.run.id.to_string();
+        let rows = others.iter().flat_map(|other| &other.groups);
+        rows.flat_map(|group| &group.rows).any(|row| row.run == id)
+    };
     ResultsView {
         groups,
         runs: runs
             .iter()
-            .filter(|run| !has_result(run))
+            .filter(|run| !has_result(run) && !in_others(run))
             .map(line)
             .collect(),
+        others,
     }
 }
 
+/// The results of every figure but speeds.
+fn others(runs: &[WholeRun], here: &Machine) -> Vec<OtherResults> {
+    FigureKind::ALL
+        .into_iter()
+        .filter_map(|kind| {
+            let figure = match kind {
+                FigureKind::Speeds => return None,
+                FigureKind::Context => FigureName::Context,
+                FigureKind::Users => FigureName::Users,
+                FigureKind::FirstToken => FigureName::FirstToken,
+                FigureKind::Quantization => FigureName::Quantization,
+                FigureKind::Sustained => FigureName::Sustained,
+            };
+            let sources = figures::series(kind, runs);
+            let mut groups: Vec<ResultGroup> = Vec::new();
+            for source in &sources {
+                let row = other_row(kind, source, &sources, here);
+                let name = shown(&source.name());
+                match groups.iter_mut().find(|group| group.name == name) {
+                    Some(group) => group.rows.push(row),
+                    None => groups.push(ResultGroup {
+                        name,
+                        rows: vec![row],
+                    }),
+                }
+            }
+            in_order(&mut groups);
+            Some(OtherResults { figure, groups })
+        })
+        .collect()
+}
+
+/// The newest first: models by their newest result, then each model's results.
+fn in_order(groups: &mut [ResultGroup]) {
+    for group in groups.iter_mut() {
+        group.rows.sort_by(|a, b| b.at.cmp(&a.at));
+    }
+    // Times of one zone and one number of digits: the later text is the later time.
+    let newest = |group: &ResultGroup| group.rows.iter().map(|row| row.at.clone()).max();
+    groups.sort_by_cached_key(|group| std::cmp::Reverse(newest(group)));
+}
+
+fn other_row(
+    kind: FigureKind,
+    source: &Source<'_>,
+    all: &[Source<'_>],
+    here: &Machine,
+) -> ResultRow {
+    let run = &source.run.run;
+    let began = source.tests.iter().map(|test| test.record.started_at).min();
+    ResultRow {
+        id: source.id().to_string(),
+        run: run.id.to_string(),
+        quantization: quantization(source.model()),
+        differs: shown(&figures::differs(kind, source, all).join(", ")),
+        at: time(began.unwrap_or(run.started_at)),
+        elsewhere: elsewhere(&run.machine, here),
+        prefill: None,
+        decode: None,
+        warnings: warnings(source),
+        noted: run.note.is_some(),
+    }
+}
+
+fn elsewhere(machine: &Machine, here: &Machine) -> Option<String> {
+    (machine.id != here.id).then(|| shown(machine.name.as_deref().unwrap_or(&machine.cpu)))
+}
+
 fn group(name: &str, bars: &[Bar<'_>], here: &Machine) -> ResultGroup {
-    let mut rows: Vec<ResultRow> = bars.iter().filter_map(|bar| row(bar, bars, here)).collect();
-    rows.sort_by(|a, b| b.at.cmp(&a.at));
     ResultGroup {
         name: shown(name),
-        rows,
+        rows: bars.iter().filter_map(|bar| row(bar, bars, here)).collect(),
     }
 }
 
 fn row(bar: &Bar<'_>, group: &[Bar<'_>], here: &Machine) -> Option<ResultRow> {
     let run = &bar.run.run;
-    let machine = &run.machine;
     let began = bar.tests().map(|test| test.record.started_at).min()?;
     Some(ResultRow {
         id: bar.id()?.to_string(),
@@ -63,11 +133,10 @@ fn row(bar: &Bar<'_>, group: &[Bar<'_>], here: &Machine) -> Option<ResultRow> {
         quantization: quantization(bar.model),
         differs: shown(&differs(bar, group).join(", ")),
         at: time(began),
-        elsewhere: (machine.id != here.id)
-            .then(|| shown(machine.name.as_deref().unwrap_or(&machine.cpu))),
+        elsewhere: elsewhere(&run.machine, here),
         prefill: bar.prefill.and_then(speed),
         decode: bar.decode.and_then(speed),
-        warnings: warnings(bar),
+        warnings: warnings(&bar.source()),
         noted: run.note.is_some(),
     })
 }
@@ -92,10 +161,11 @@ pub(super) fn speed(test: &Test) -> Option<Speed> {
 }
 
 /// What readers of a result should know, each once.
-pub(super) fn warnings(bar: &Bar<'_>) -> Vec<Warning> {
+pub(super) fn warnings(source: &Source<'_>) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    for warning in bar
-        .tests()
+    for warning in source
+        .tests
+        .iter()
         .filter_map(|test| test.end.as_ref())
         .flat_map(|end| &end.warnings)
     {

@@ -9,9 +9,10 @@ use twospeed_history::{Origin, Run, RunStatus, Test, WholeRun};
 use twospeed_library::display::{shown, shown_path, size};
 use twospeed_measure::machine::{Machine, MachineState};
 use twospeed_measure::stats::tokens_per_second;
-use twospeed_measure::{TestEnd as Ended, TestStatus, summary};
+use twospeed_measure::{SampleRecord, TestEnd as Ended, TestStatus, summary};
 
 use super::plan::{full_name, phase_of};
+use super::readings::{joules_per_token, readings};
 use super::results::time;
 use super::run_teller::test_end;
 use crate::compare::*;
@@ -69,12 +70,13 @@ fn preset(name: &str) -> String {
         "quick" => "Quick".to_owned(),
         "article" => "Article".to_owned(),
         "own" => "Own tests".to_owned(),
+        "sustained" => "Sustained".to_owned(),
         "bench" => "twospeed bench".to_owned(),
         other => shown(other),
     }
 }
 
-fn pair(name: &str, value: Option<String>) -> Pair {
+pub(super) fn pair(name: &str, value: Option<String>) -> Pair {
     Pair {
         name: name.to_owned(),
         value,
@@ -108,27 +110,41 @@ fn test(test: &Test) -> TestPage {
         .iter()
         .map(|record| record.sample.clone())
         .collect();
-    let speed = summary(spec, &samples).map(|summary| summary.tokens_per_second);
+    let is_speed = record.kind.is_speed();
+    let of_samples = summary(spec, &samples).map(|summary| summary.tokens_per_second);
+    let speed = test.speed().filter(|_| is_speed);
     let status = test.end.as_ref().map(|end| &end.status);
     TestPage {
         id: record.id.to_string(),
         model: full_name(&record.model),
-        phase: (spec.n_prompt == 0 || spec.n_gen == 0).then(|| phase_of(spec)),
-        name: spec.to_string(),
+        phase: (is_speed && (spec.n_prompt == 0 || spec.n_gen == 0)).then(|| phase_of(spec)),
+        name: record.kind.name(spec),
         end: status.and_then(test_end),
         interrupted: status == Some(&TestStatus::Interrupted),
-        mean: speed.map(|speed| speed.mean),
-        deviation: speed.and_then(|speed| speed.standard_deviation),
-        median: speed.map(|speed| speed.median),
-        samples: samples
+        mean: speed.as_ref().map(|speed| speed.mean),
+        deviation: speed.as_ref().and_then(|speed| speed.standard_deviation),
+        median: of_samples.filter(|_| is_speed).map(|speed| speed.median),
+        readings: readings(test),
+        joules_per_token: joules_per_token(test),
+        suspect: test.suspect.as_ref().map(|suspect| shown(&suspect.reason)),
+        allowed: test.suspect.is_some() && test.counts(),
+        samples: test
+            .samples
             .iter()
-            .map(|sample| SampleLine {
-                number: sample.index + 1,
-                tokens_per_second: tokens_per_second(spec.tokens(), sample.ns),
-                ms: sample.ns as f64 / 1e6,
-                involuntary_switches: sample.involuntary_switches,
-                major_faults: sample.major_faults,
-            })
+            .map(
+                |SampleRecord {
+                     sample, conditions, ..
+                 }| SampleLine {
+                    number: sample.index + 1,
+                    tokens_per_second: tokens_per_second(spec.tokens(), sample.ns)
+                        .filter(|_| is_speed),
+                    clock_hz: conditions.clock_hz,
+                    temperature_c: conditions.temperature_c,
+                    ms: sample.ns as f64 / 1e6,
+                    involuntary_switches: sample.involuntary_switches,
+                    major_faults: sample.major_faults,
+                },
+            )
             .collect(),
         warnings: test
             .end
@@ -181,7 +197,7 @@ fn settings(test: &Test) -> Vec<Pair> {
                 (_, Value::Flag(flag)) => yes(flag),
                 (_, value) => shown(&value.plain()),
             };
-            pair(name, Some(value))
+            pair(name, test.knows(name).then_some(value))
         })
         .collect();
     pairs.extend([
@@ -293,12 +309,12 @@ fn environment(test: &Test, end: &Ended) -> Vec<Pair> {
     pairs
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     let digits = if share > 0.0 && share < 0.1 { 1 } else { 0 };
     format!("{:.digits$}\u{a0}%", share * 100.0)
 }
 
-fn milliseconds(ns: u64) -> String {
+pub(super) fn milliseconds(ns: u64) -> String {
     let ms = ns as f64 / 1e6;
     match ms {
         ms if ms >= 9_995.0 => format!("{:.1}\u{a0}s", ms / 1e3),

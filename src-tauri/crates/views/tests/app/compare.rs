@@ -29,6 +29,7 @@ async fn measured() -> (Window, Vec<String>) {
 
 fn asked(results: &[String], focus: Option<&str>) -> FigureRequest {
     FigureRequest {
+        figure: FigureName::Speeds,
         results: results.to_vec(),
         focus: focus.map(str::to_owned),
         ceiling: true,
@@ -40,6 +41,7 @@ fn asked(results: &[String], focus: Option<&str>) -> FigureRequest {
 
 fn export(results: &[String], form: Form, path: &Path) -> ExportRequest {
     ExportRequest {
+        figure: FigureName::Speeds,
         results: results.to_vec(),
         ceiling: true,
         form,

@@ -129,6 +129,33 @@ fn names(
         .collect()
 }
 
+/// What tells a result of a figure from others of its model beside its quantization, for a list
+/// that says the time anyway: what was measured, and what differs.
+pub fn differs(kind: FigureKind, source: &Source<'_>, all: &[Source<'_>]) -> Vec<String> {
+    let specs = || source.tests.iter().map(|test| test.record.spec);
+    let mut parts: Vec<String> = Vec::new();
+    match kind {
+        FigureKind::Context => parts
+            .extend(span(specs().map(|spec| spec.n_depth)).map(|depths| format!("depth {depths}"))),
+        FigureKind::Users => {
+            let users = source.tests.iter().map(|test| test.record.kind.sequences());
+            parts.extend(span(users).map(|users| format!("{users} users")));
+            parts.push(users::sharing(source));
+        }
+        FigureKind::FirstToken => {
+            parts.extend(span(specs().map(|spec| spec.n_prompt)).map(|n| format!("prompt {n}")));
+        }
+        FigureKind::Speeds | FigureKind::Quantization | FigureKind::Sustained => {}
+    }
+    let group: Vec<Source<'_>> = all
+        .iter()
+        .filter(|other| other.name() == source.name())
+        .cloned()
+        .collect();
+    parts.extend(conditions(source, &group));
+    parts
+}
+
 /// `one`, or `one to another` of several numbers.
 fn span(numbers: impl Iterator<Item = u32> + Clone) -> Option<String> {
     let (least, most) = (numbers.clone().min()?, numbers.max()?);

@@ -47,32 +47,25 @@ impl FigureKind {
     }
 
     /// What is missing where there is nothing to draw, and how to measure it.
-    pub fn nothing(self) -> &'static str {
-        match self {
-            Self::Speeds => {
-                "There is no measured prefill or decode to draw. Measure first: twospeed bench -m builtin"
-            }
-            Self::Context => {
-                "There is no model measured at two depths or more. Measure first: \
-                 twospeed bench -m builtin -d 0,512,1024,2048"
-            }
-            Self::Users => {
-                "There is no measurement of users at once. Measure first: \
-                 twospeed bench -m builtin --users 1,2,4"
-            }
-            Self::FirstToken => {
-                "There is no measured wait for a first token. Measure first: \
-                 twospeed bench -m builtin --ttft"
-            }
-            Self::Quantization => {
-                "There is no model measured in two quantizations or more. Measure first: \
-                 twospeed bench -m Q4.gguf -m Q8.gguf"
-            }
-            Self::Sustained => {
-                "There is no measurement over time. Measure first: \
-                 twospeed bench -m builtin --sustained 600"
-            }
-        }
+    pub fn nothing(self) -> String {
+        let (what, flags) = match self {
+            Self::Speeds => ("no measured prefill or decode", ""),
+            Self::Context => (
+                "no model measured at two depths or more",
+                " --context-curve",
+            ),
+            Self::Users => ("no measurement of users at once", " --users 1,2,4"),
+            Self::FirstToken => (
+                "no measured wait for a first token",
+                " --ttft --prefix-cache",
+            ),
+            Self::Quantization => (
+                "no model measured in two quantizations or more",
+                " -m OTHER.gguf --quality",
+            ),
+            Self::Sustained => ("no measurement over time", " --sustained 10m"),
+        };
+        format!("There is {what} to draw. Measure first: twospeed bench -m MODEL.gguf{flags}")
     }
 }
 

@@ -68,8 +68,8 @@ pub(super) fn users(sources: &[Source<'_>], zone: &TimeZone) -> Users {
     }
 }
 
-/// What users share: `one cache for all`, `a part of the cache each, one prompt`.
-fn sharing(source: &Source<'_>) -> String {
+/// What users share: `shared cache`, `split cache, one prompt for all`.
+pub(super) fn sharing(source: &Source<'_>) -> String {
     let test = source.first();
     let Kind::Users {
         split_kv,

@@ -1,4 +1,4 @@
-import type { ResultsView, RunPage } from "../bindings";
+import type { ResultGroup, ResultsView, RunPage } from "../bindings";
 import type { Fake, Handlers } from "../fake";
 import { figureOf } from "../fake-results";
 
@@ -13,12 +13,15 @@ function gone(fake: Fake): Set<string> {
 
 /** The results of the runs that are there. */
 function results(fake: Fake): ResultsView {
-  const { groups, runs } = fake.world.results;
+  const { groups, others, runs } = fake.world.results;
   const isThere = (run: string): boolean => !gone(fake).has(run);
-  return {
-    groups: groups
+  const left = (all: ResultGroup[]): ResultGroup[] =>
+    all
       .map((group) => ({ ...group, rows: group.rows.filter((row) => isThere(row.run)) }))
-      .filter((group) => group.rows.length > 0),
+      .filter((group) => group.rows.length > 0);
+  return {
+    groups: left(groups),
+    others: others.map((other) => ({ ...other, groups: left(other.groups) })),
     runs: runs.filter((run) => isThere(run.id)),
   };
 }
@@ -37,6 +40,7 @@ export const compare: Handlers<
   | "delete_runs"
   | "restore_runs"
   | "set_note"
+  | "allow_test"
   | "export"
   | "copy"
   | "pick_save"
@@ -57,6 +61,12 @@ export const compare: Handlers<
   },
   set_note: ({ run, note }, fake) => {
     pageOf(fake, run).note = note;
+    return null;
+  },
+  allow_test: ({ test, allowed }, fake) => {
+    for (const page of Object.values(fake.world.pages)) {
+      for (const each of page.tests) if (each.id === test) each.allowed = allowed;
+    }
     return null;
   },
   export: ({ request }) => ({ path: request.path, bytes: 48_211 }),

@@ -240,7 +240,7 @@ function world(): World {
     pace: 1,
     start: start(),
     models: list([]),
-    results: { groups: [], runs: [] },
+    results: { groups: [], others: [], runs: [] },
     pages: {},
     figure: null,
     script: "usual",
@@ -328,6 +328,7 @@ function longNames(): World {
         elsewhere: row.elsewhere && made.start.machine.cpu.repeat(4),
       })),
     })),
+    others: usualResults().others,
     runs: [],
   });
   made.models.folders[0] = {
@@ -397,6 +398,7 @@ function hostile(): World {
       name: names[index % names.length] ?? each.name,
       rows: each.rows.map((row) => ({ ...row, quantization: `${row.quantization}<b onclick=1>` })),
     })),
+    others: usualResults().others,
     runs: runsWithoutResult(usualResults()).runs.map((run) => ({
       ...run,
       models: names.join(", "),

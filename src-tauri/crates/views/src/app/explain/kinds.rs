@@ -1,0 +1,454 @@
+//! What explains a result of a figure other than speeds: three statements each, from the figure's
+//! own numbers.
+
+use twospeed_chart::{
+    At, Context, FirstToken, Measured, Name, Part, QuantizationRow, Quantizations, Request,
+    Sustained, SustainedSeries, Users, Wait, clearly, ends_of,
+};
+use twospeed_engine::protocol::{AgainstBase, Reading};
+use twospeed_history::Test;
+use twospeed_library::display::shown;
+use twospeed_workbench::FigureInput;
+
+use crate::compare::{Statement, WaitPart, WaitPartName};
+use crate::measure::PhaseName;
+
+/// The statements about the row that is explained.
+pub(in crate::app) fn of_figure(
+    input: &FigureInput,
+    row: usize,
+    quality: Option<&Test>,
+) -> Vec<Statement> {
+    match input {
+        FigureInput::Speeds(_) => Vec::new(),
+        FigureInput::Context(input) => context(input, row),
+        FigureInput::Users(input) => users(input, row),
+        FigureInput::FirstToken(input) => first_token(input, row),
+        FigureInput::Quantization(input) => quantization(input, row, quality),
+        FigureInput::Sustained(input) => sustained(input, row),
+    }
+}
+
+/// The measured points, in their order.
+fn measured(points: &[At]) -> Vec<(f64, &Measured)> {
+    let mut points: Vec<(f64, &Measured)> = points
+        .iter()
+        .filter_map(|point| Some((point.place, point.value.as_ref()?)))
+        .filter(|(_, value)| value.mean.is_finite() && value.mean > 0.0)
+        .collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
+}
+
+/// The first and the last point, where there are two.
+fn ends(points: &[At]) -> Option<[(f64, &Measured); 2]> {
+    let points = measured(points);
+    match points[..] {
+        [first, .., last] => Some([first, last]),
+        _ => None,
+    }
+}
+
+fn context(input: &Context, row: usize) -> Vec<Statement> {
+    let Some(series) = input.series.get(row) else {
+        return Vec::new();
+    };
+    let loss = |phase, points: &[At]| {
+        let [(_, first), (depth, last)] = ends(points)?;
+        Some(Statement::DepthLoss {
+            phase,
+            depth: depth as u32,
+            first: first.mean,
+            last: last.mean,
+            lost: 1.0 - last.mean / first.mean,
+            within_noise: clearly(first, last).is_none(),
+        })
+    };
+    let cost = || {
+        let [(from, first), (to, last)] = ends(&series.decode)?;
+        let more_ms = 1e3 / last.mean - 1e3 / first.mean;
+        clearly(first, last)?;
+        (more_ms > 0.0).then(|| Statement::DepthCost {
+            ms_per_thousand: more_ms / (to - from) * 1e3,
+            token_ms: 1e3 / first.mean,
+        })
+    };
+    let found = [
+        loss(PhaseName::Decode, &series.decode),
+        loss(PhaseName::Prefill, &series.prefill),
+        cost(),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+fn users(input: &Users, row: usize) -> Vec<Statement> {
+    let Some(series) = input.series.get(row) else {
+        return Vec::new();
+    };
+    let together = || {
+        let [(fewest, before), (users, together)] = ends(&series.together)?;
+        Some(Statement::UsersTogether {
+            users: users as u32,
+            fewest: fewest as u32,
+            together: together.mean,
+            before: before.mean,
+            ratio: together.mean / before.mean,
+        })
+    };
+    let each = || {
+        let [(_, before), (users, each)] = ends(&series.each)?;
+        Some(Statement::UsersEach {
+            users: users as u32,
+            each: each.mean,
+            before: before.mean,
+            share: each.mean / before.mean,
+        })
+    };
+    let wait = || {
+        let (users, worst) = measured(&series.worst_wait_ms).pop()?;
+        let (_, median) = measured(&series.median_wait_ms).pop()?;
+        Some(Statement::UsersWait {
+            users: users as u32,
+            median_ms: median.mean,
+            worst_ms: worst.mean,
+        })
+    };
+    [together(), each(), wait()].into_iter().flatten().collect()
+}
+
+/// The waits as the figure has them: those that load first.
+fn in_rows(input: &FirstToken) -> Vec<&Wait> {
+    let mut waits: Vec<&Wait> = input.waits.iter().collect();
+    waits.sort_by_key(|wait| !wait.request.loads());
+    waits
+}
+
+fn first_token(input: &FirstToken, row: usize) -> Vec<Statement> {
+    let waits = in_rows(input);
+    let Some(wait) = waits.get(row) else {
+        return Vec::new();
+    };
+    let found = [
+        parts(wait),
+        reuse(input, &wait.name),
+        cold_start(input, &wait.name),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+/// The mean of the wait of a model for a request.
+fn total<'a>(input: &'a FirstToken, name: &Name, request: Request) -> Option<(&'a Wait, f64)> {
+    let of = |wait: &&Wait| wait.name == *name && wait.request == request;
+    let wait = input.waits.iter().find(of)?;
+    Some((wait, wait.total_ms.as_ref()?.mean))
+}
+
+fn parts(wait: &Wait) -> Option<Statement> {
+    let name = |part: Part| match part {
+        Part::Load => Some(WaitPartName::Load),
+        Part::Context => Some(WaitPartName::Context),
+        Part::Tokenize => Some(WaitPartName::Tokenize),
+        Part::Prefill => Some(WaitPartName::Prefill),
+        Part::FirstSample => Some(WaitPartName::FirstSample),
+        Part::FirstDecode => None,
+    };
+    Some(Statement::WaitParts {
+        total_ms: wait.total_ms.as_ref()?.mean,
+        parts: wait
+            .parts
+            .iter()
+            .filter_map(|(part, ms)| {
+                Some(WaitPart {
+                    part: name(*part)?,
+                    ms: *ms,
+                })
+            })
+            .collect(),
+    })
+}
+
+fn reuse(input: &FirstToken, name: &Name) -> Option<Statement> {
+    let (_, new_ms) = total(input, name, Request::New)?;
+    let (again, again_ms) = total(input, name, Request::Repeated)?;
+    Some(Statement::Reuse {
+        reused: u32::try_from(again.reused_tokens).ok()?,
+        prompt: u32::try_from(again.prompt_tokens).ok()?,
+        new_ms,
+        again_ms,
+    })
+}
+
+fn cold_start(input: &FirstToken, name: &Name) -> Option<Statement> {
+    let (_, cold_ms) = total(input, name, Request::Cold)?;
+    let (_, warm_ms) = total(input, name, Request::Warm)?;
+    Some(Statement::ColdStart { cold_ms, warm_ms })
+}
+
+fn quantization(input: &Quantizations, row: usize, quality: Option<&Test>) -> Vec<Statement> {
+    let Some(this) = input.rows.get(row) else {
+        return Vec::new();
+    };
+    let found = [
+        quality_cost(input, this),
+        quality
+            .and_then(against_base)
+            .map(|against| Statement::Divergence {
+                nats: against.kl_mean,
+                same_top: against.same_top,
+            }),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+/// Against the largest file of the same model.
+fn quality_cost(input: &Quantizations, this: &QuantizationRow) -> Option<Statement> {
+    let own = this.quality.as_ref()?;
+    let (other, quality) = input
+        .rows
+        .iter()
+        .filter(|row| row.group == this.group && row.file_bytes > this.file_bytes)
+        .filter_map(|row| Some((row, row.quality.as_ref()?)))
+        .max_by_key(|(row, _)| row.file_bytes)?;
+    let decode = |row: &QuantizationRow| Some(row.decode.as_ref()?.mean);
+    let ratio = decode(this)
+        .zip(decode(other))
+        .map(|(this, other)| this / other);
+    Some(Statement::QualityCost {
+        this: shown(&this.label),
+        other: shown(&other.label),
+        decode_ratio: ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0),
+        perplexity_more: own.perplexity / quality.perplexity - 1.0,
+        perplexity: own.perplexity,
+    })
+}
+
+fn against_base(test: &Test) -> Option<AgainstBase> {
+    test.samples
+        .iter()
+        .find_map(|record| match &record.sample.reading {
+            Some(Reading::Quality(reading)) => reading.against_base,
+            _ => None,
+        })
+}
+
+fn sustained(input: &Sustained, row: usize) -> Vec<Statement> {
+    let Some(series) = input.series.get(row) else {
+        return Vec::new();
+    };
+    let held = |phase, course: &[(f64, f64)]| {
+        let [first, last] = ends_of(&in_time(course))?;
+        (first > 0.0).then(|| Statement::Held {
+            phase,
+            first,
+            last,
+            share: last / first,
+            seconds: course.iter().map(|(at, _)| *at).fold(0.0, f64::max),
+        })
+    };
+    let found = [
+        held(PhaseName::Prefill, &series.prefill),
+        held(PhaseName::Decode, &series.decode),
+        machine(series),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+/// Values in the order of their times.
+fn in_time(course: &[(f64, f64)]) -> Vec<f64> {
+    let mut course = course.to_vec();
+    course.sort_by(|a, b| a.0.total_cmp(&b.0));
+    course.into_iter().map(|(_, value)| value).collect()
+}
+
+fn machine(series: &SustainedSeries) -> Option<Statement> {
+    let clock_ghz = ends_of(&in_time(&series.clock_ghz));
+    let hottest_c = series
+        .temperature_c
+        .iter()
+        .map(|(_, degrees)| *degrees)
+        .max_by(f64::total_cmp);
+    (clock_ghz.is_some() || hottest_c.is_some()).then_some(Statement::MachineCourse {
+        clock_ghz,
+        hottest_c,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use twospeed_chart::{ContextSeries, UsersSeries};
+
+    use super::*;
+
+    fn at(points: &[(f64, f64)]) -> Vec<At> {
+        points
+            .iter()
+            .map(|(place, value)| At::one(*place, *value))
+            .collect()
+    }
+
+    #[test]
+    fn a_depth_costs_what_its_points_say() {
+        let input = Context {
+            series: vec![ContextSeries {
+                prefill: at(&[(0.0, 400.0), (4096.0, 200.0)]),
+                decode: at(&[(2000.0, 80.0), (0.0, 100.0)]),
+                ..ContextSeries::default()
+            }],
+            ..Context::default()
+        };
+        let said = context(&input, 0);
+        // 1 - 80 / 100; 1 - 200 / 400; (12.5 - 10 ms) / 2 thousand tokens.
+        let [
+            Statement::DepthLoss {
+                phase: PhaseName::Decode,
+                depth: 2000,
+                lost,
+                ..
+            },
+            Statement::DepthLoss {
+                phase: PhaseName::Prefill,
+                lost: of_prefill,
+                ..
+            },
+            Statement::DepthCost {
+                ms_per_thousand,
+                token_ms,
+            },
+        ] = &said[..]
+        else {
+            panic!("{said:?}");
+        };
+        assert!((lost - 0.2).abs() < 1e-9 && (of_prefill - 0.5).abs() < 1e-9);
+        assert!((ms_per_thousand - 1.25).abs() < 1e-9 && (token_ms - 10.0).abs() < 1e-9);
+        assert!(context(&input, 1).is_empty());
+    }
+
+    #[test]
+    fn one_point_explains_nothing() {
+        let input = Users {
+            series: vec![UsersSeries {
+                together: at(&[(4.0, 100.0)]),
+                ..UsersSeries::default()
+            }],
+            ..Users::default()
+        };
+        assert_eq!(users(&input, 0), []);
+    }
+
+    #[test]
+    fn users_are_held_against_the_fewest() {
+        let input = Users {
+            series: vec![UsersSeries {
+                together: at(&[(1.0, 50.0), (4.0, 100.0)]),
+                each: at(&[(1.0, 50.0), (4.0, 25.0)]),
+                median_wait_ms: at(&[(4.0, 300.0)]),
+                worst_wait_ms: at(&[(4.0, 500.0)]),
+                ..UsersSeries::default()
+            }],
+            ..Users::default()
+        };
+        assert_eq!(
+            users(&input, 0),
+            [
+                Statement::UsersTogether {
+                    users: 4,
+                    fewest: 1,
+                    together: 100.0,
+                    before: 50.0,
+                    ratio: 2.0
+                },
+                Statement::UsersEach {
+                    users: 4,
+                    each: 25.0,
+                    before: 50.0,
+                    share: 0.5
+                },
+                Statement::UsersWait {
+                    users: 4,
+                    median_ms: 300.0,
+                    worst_ms: 500.0
+                },
+            ]
+        );
+    }
+
+    #[test]
+    fn a_wait_is_explained_by_its_parts_its_reuse_and_its_start() {
+        let wait = |request, ms: f64, parts: &[(Part, f64)], reused| Wait {
+            name: Name::new("Q4_1"),
+            request,
+            total_ms: At::one(0.0, ms).value,
+            parts: parts.to_vec(),
+            prompt_tokens: 512,
+            reused_tokens: reused,
+        };
+        let input = FirstToken {
+            waits: vec![
+                wait(Request::New, 700.0, &[(Part::Prefill, 699.0)], 0),
+                wait(Request::Repeated, 20.0, &[], 511),
+                wait(
+                    Request::Cold,
+                    2000.0,
+                    &[(Part::Load, 1300.0), (Part::FirstDecode, 9.0)],
+                    0,
+                ),
+                wait(Request::Warm, 750.0, &[], 0),
+            ],
+            ..FirstToken::default()
+        };
+        // The first row is the cold start, which loads.
+        assert_eq!(
+            first_token(&input, 0),
+            [
+                Statement::WaitParts {
+                    total_ms: 2000.0,
+                    parts: vec![WaitPart {
+                        part: WaitPartName::Load,
+                        ms: 1300.0
+                    }],
+                },
+                Statement::Reuse {
+                    reused: 511,
+                    prompt: 512,
+                    new_ms: 700.0,
+                    again_ms: 20.0
+                },
+                Statement::ColdStart {
+                    cold_ms: 2000.0,
+                    warm_ms: 750.0
+                },
+            ]
+        );
+    }
+
+    #[test]
+    fn a_course_is_told_by_its_ends() {
+        let course: Vec<(f64, f64)> = (0..20)
+            .map(|i| (f64::from(i), if i < 10 { 100.0 } else { 80.0 }))
+            .collect();
+        let input = Sustained {
+            series: vec![SustainedSeries {
+                decode: course,
+                temperature_c: vec![(0.0, 60.0), (9.0, 91.0)],
+                ..SustainedSeries::default()
+            }],
+            ..Sustained::default()
+        };
+        assert_eq!(
+            sustained(&input, 0),
+            [
+                Statement::Held {
+                    phase: PhaseName::Decode,
+                    first: 100.0,
+                    last: 80.0,
+                    share: 0.8,
+                    seconds: 19.0
+                },
+                Statement::MachineCourse {
+                    clock_ghz: None,
+                    hottest_c: Some(91.0)
+                },
+            ]
+        );
+    }
+}
