@@ -7,7 +7,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use twospeed_engine::protocol::{
-    Event, Failure, Hello, Load, Loaded, Measure, PageCache, Phase, Request, Sample,
+    Event, Failure, FailureCode, Hello, Load, Loaded, Measure, Measured, PageCache, Phase, Request,
+    Sample,
 };
 use twospeed_engine::settings::ModelPath;
 use twospeed_engine::{Settings, TestSpec};
@@ -118,6 +119,66 @@ impl Worker {
     pub fn failure(&mut self, request: &Request) -> Failure {
         match self.serve(request).pop() {
             Some(Event::Failed(failure)) => failure,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Asks for something that has to be refused, with this code and in a sentence that names this.
+    ///
+    /// # Panics
+    /// When it is not.
+    #[track_caller]
+    pub fn refuses(&mut self, request: &Request, code: FailureCode, names: &str) {
+        let failure = self.failure(request);
+        assert_eq!(failure.code, code, "{}", failure.message);
+        assert!(failure.message.contains(names), "{}", failure.message);
+        assert!(failure.message.ends_with('.'), "{}", failure.message);
+    }
+
+    /// Asks and starts the first repetition.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[track_caller]
+    pub fn begin(&mut self, request: &Request) {
+        self.ask(request);
+        while self.hear() != Event::Phase(Phase::Repetition { number: 1 }) {}
+        self.ask(&Request::Go);
+    }
+
+    /// What closes the request that is served.
+    ///
+    /// # Panics
+    /// When the worker ends before.
+    #[track_caller]
+    pub fn closing(&mut self) -> Event {
+        loop {
+            let event = self.hear();
+            if closes(&event) {
+                return event;
+            }
+        }
+    }
+
+    /// Asks for several repetitions, and has enough after the first.
+    ///
+    /// # Panics
+    /// When the test does not end so.
+    #[track_caller]
+    pub fn ends_after_one(&mut self, request: &Request) -> Measured {
+        self.begin(request);
+        let sample = self.hear();
+        assert!(
+            matches!(sample, Event::Sample(Sample { index: 0, .. })),
+            "{sample:?}"
+        );
+        assert_eq!(self.hear(), Event::Phase(Phase::Repetition { number: 2 }));
+        self.ask(&Request::Enough);
+        match self.hear() {
+            Event::Measured(measured) => {
+                assert_eq!(measured.repetitions, 1);
+                measured
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -4,7 +4,7 @@
 
 use twospeed_engine::protocol::*;
 use twospeed_tests::smollm2;
-use twospeed_tests::worker::{Worker, after, closes, settings, tiny};
+use twospeed_tests::worker::{Worker, after, settings, tiny};
 
 fn ask(prompt: &str) -> Generate {
     Generate {
@@ -134,12 +134,7 @@ fn a_cancelled_answer_keeps_what_was_written() {
     }));
     while !matches!(worker.hear(), Event::Token(_)) {}
     worker.ask(&Request::Cancel);
-    let closing = loop {
-        let event = worker.hear();
-        if closes(&event) {
-            break event;
-        }
-    };
+    let closing = worker.closing();
     let Event::Generated(done) = closing else {
         panic!("{closing:?}")
     };

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use twospeed_engine::Settings;
 use twospeed_engine::protocol::*;
-use twospeed_tests::worker::{Worker, closes, load, phases, samples, settings, test};
+use twospeed_tests::worker::{Worker, load, phases, samples, settings, test};
 use twospeed_tests::{data, smollm2};
 
 #[test]
@@ -102,7 +102,7 @@ fn buffers_are_told_to_the_byte_before_anything_is_computed() {
         panic!("placement comes first")
     };
     worker.ask(&Request::Cancel);
-    while !closes(&worker.hear()) {}
+    assert_eq!(worker.closing(), Event::Cancelled);
     let bytes = |holds| {
         placement
             .buffers
@@ -133,22 +133,10 @@ fn buffers_are_told_to_the_byte_before_anything_is_computed() {
 fn a_timed_section_waits_for_go_and_ends_when_it_is_enough() {
     let mut worker = Worker::start(&[]);
     worker.load(&smollm2());
-    worker.ask(&Request::Measure(Measure {
+    worker.ends_after_one(&Request::Measure(Measure {
         repetitions: 5,
         ..test(16, 0, 0)
     }));
-    while worker.hear() != Event::Phase(Phase::Repetition { number: 1 }) {}
-    worker.ask(&Request::Go);
-    assert!(matches!(
-        worker.hear(),
-        Event::Sample(Sample { index: 0, .. })
-    ));
-    assert_eq!(worker.hear(), Event::Phase(Phase::Repetition { number: 2 }));
-    worker.ask(&Request::Enough);
-    assert!(matches!(
-        worker.hear(),
-        Event::Measured(Measured { repetitions: 1, .. })
-    ));
 }
 
 #[test]
@@ -188,12 +176,10 @@ fn a_depth_is_computed_once_and_restored_after() {
 fn cancel_stops_a_long_test_and_the_worker_takes_the_next() {
     let mut worker = Worker::start(&[]);
     worker.load(&smollm2());
-    worker.ask(&Request::Measure(Measure {
+    worker.begin(&Request::Measure(Measure {
         warmup: false,
         ..test(8000, 0, 0)
     }));
-    while worker.hear() != Event::Phase(Phase::Repetition { number: 1 }) {}
-    worker.ask(&Request::Go);
     std::thread::sleep(Duration::from_millis(200));
     let asked = Instant::now();
     worker.ask(&Request::Cancel);
@@ -217,12 +203,10 @@ fn cancel_stops_a_long_test_and_the_worker_takes_the_next() {
 fn the_end_of_its_input_ends_it_in_the_middle_of_a_test() {
     let mut worker = Worker::start(&[]);
     worker.load(&smollm2());
-    worker.ask(&Request::Measure(Measure {
+    worker.begin(&Request::Measure(Measure {
         warmup: false,
         ..test(8000, 0, 0)
     }));
-    while worker.hear() != Event::Phase(Phase::Repetition { number: 1 }) {}
-    worker.ask(&Request::Go);
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(worker.end(Duration::from_secs(2)), Some(0));
 }
@@ -304,10 +288,7 @@ fn what_cannot_work_is_refused_in_a_sentence_and_nothing_is_lost() {
             "more than any context",
         ),
     ] {
-        let failure = worker.failure(&request);
-        assert_eq!(failure.code, code, "{}", failure.message);
-        assert!(failure.message.contains(names), "{}", failure.message);
-        assert!(failure.message.ends_with('.'), "{}", failure.message);
+        worker.refuses(&request, code, names);
     }
     worker.say(
         "{\"request\":\"dance\"}
@@ -380,12 +361,10 @@ fn the_anchor_and_the_read_probe_answer_without_a_model() {
 fn the_thread_that_listens_sleeps_through_a_timed_section() {
     let mut worker = Worker::start(&[]);
     worker.load(&smollm2());
-    worker.ask(&Request::Measure(Measure {
+    worker.begin(&Request::Measure(Measure {
         repetitions: 1,
         ..test(256, 0, 0)
     }));
-    while worker.hear() != Event::Phase(Phase::Repetition { number: 1 }) {}
-    worker.ask(&Request::Go);
     // It went back to sleep when it had handed the word on.
     std::thread::sleep(Duration::from_millis(50));
     let before = wakes(worker.child.id(), "requests");

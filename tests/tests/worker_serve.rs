@@ -5,7 +5,7 @@
 use twospeed_engine::Settings;
 use twospeed_engine::protocol::*;
 use twospeed_tests::smollm2;
-use twospeed_tests::worker::{Worker, after, closes, phases, samples, settings, tiny};
+use twospeed_tests::worker::{Worker, after, phases, samples, settings, tiny};
 
 /// A prompt of that many tokens, requested once for each of `changed`.
 fn ask(n_prompt: u32, changed: &[u32]) -> Serve {
@@ -87,14 +87,15 @@ fn a_repeated_prompt_reuses_all_but_its_last_token_and_a_changed_one_what_lies_b
 }
 
 #[test]
-fn placement_comes_first_then_each_repetition_waits_until_it_is_enough() {
+fn placement_comes_first_and_enough_is_enough() {
     let mut worker = Worker::start(&[]);
     worker.load(&smollm2());
-    worker.ask(&Request::Serve(Serve {
+    let asked = Serve {
         repetitions: 9,
         warmup: true,
         ..ask(40, &[0, 8])
-    }));
+    };
+    worker.ask(&Request::Serve(asked.clone()));
     let Event::Placed(placement) = worker.hear() else {
         panic!("placement comes first")
     };
@@ -102,17 +103,11 @@ fn placement_comes_first_then_each_repetition_waits_until_it_is_enough() {
     assert_eq!(placement.n_ctx, 256);
     assert_eq!(worker.hear(), Event::Phase(Phase::Warmup));
     assert_eq!(worker.hear(), Event::Phase(Phase::Repetition { number: 1 }));
-    worker.ask(&Request::Go);
-    assert!(matches!(
-        worker.hear(),
-        Event::Sample(Sample { index: 0, .. })
-    ));
-    assert_eq!(worker.hear(), Event::Phase(Phase::Repetition { number: 2 }));
-    worker.ask(&Request::Enough);
-    let Event::Measured(measured) = worker.hear() else {
-        panic!("enough closes the test")
-    };
-    assert_eq!(measured.repetitions, 1);
+    worker.ask(&Request::Cancel);
+    assert_eq!(worker.hear(), Event::Cancelled);
+
+    let measured = worker.ends_after_one(&Request::Serve(asked));
+    // More than its weights were in memory, where the system tells.
     assert!(
         measured
             .peak_rss_bytes
@@ -124,17 +119,9 @@ fn placement_comes_first_then_each_repetition_waits_until_it_is_enough() {
 fn a_cancelled_request_leaves_a_worker_that_serves_the_next() {
     let mut worker = Worker::start(&[]);
     worker.load(&smollm2());
-    worker.ask(&Request::Serve(ask(4000, &[0])));
-    while worker.hear() != Event::Phase(Phase::Repetition { number: 1 }) {}
-    worker.ask(&Request::Go);
+    worker.begin(&Request::Serve(ask(4000, &[0])));
     worker.ask(&Request::Cancel);
-    let closing = loop {
-        let event = worker.hear();
-        if closes(&event) {
-            break event;
-        }
-    };
-    assert_eq!(closing, Event::Cancelled);
+    assert_eq!(worker.closing(), Event::Cancelled);
     let requests = served(&mut worker, ask(16, &[0, 16])).remove(0);
     assert_eq!(
         counts(&requests),
@@ -218,10 +205,7 @@ fn what_cannot_be_served_is_refused_in_a_sentence() {
             "other settings",
         ),
     ] {
-        let failure = worker.failure(&request);
-        assert_eq!(failure.code, FailureCode::BadSetting, "{}", failure.message);
-        assert!(failure.message.contains(names), "{}", failure.message);
-        assert!(failure.message.ends_with('.'), "{}", failure.message);
+        worker.refuses(&request, FailureCode::BadSetting, names);
     }
     let said = worker.serve(&with(&|_| {}));
     assert!(matches!(said.last(), Some(Event::Measured(_))));
@@ -232,7 +216,6 @@ fn what_cannot_be_served_is_refused_in_a_sentence() {
         let at = after(header, key);
         header[at - 4..at].copy_from_slice(b"none");
     }));
-    let failure = worker.failure(&Request::Serve(ask(8, &[0])));
-    assert_eq!(failure.code, FailureCode::NotAble, "{}", failure.message);
-    assert!(failure.message.contains("no tokenizer"));
+    let asked = Request::Serve(ask(8, &[0]));
+    worker.refuses(&asked, FailureCode::NotAble, "no tokenizer");
 }

@@ -5,7 +5,7 @@
 use twospeed_engine::Settings;
 use twospeed_engine::protocol::*;
 use twospeed_tests::smollm2;
-use twospeed_tests::worker::{Worker, after, closes, phases, samples, settings, test, tiny};
+use twospeed_tests::worker::{Worker, after, phases, samples, settings, test, tiny};
 
 /// That many users of 32 + 8 tokens.
 fn ask(users: u32, split_kv: bool, shared_prompt: bool) -> Users {
@@ -152,9 +152,7 @@ fn every_kind_of_memory_serves_users_as_far_as_it_can() {
                 ..ask(3, split, shared)
             };
             if split && shared && name.starts_with("jamba") {
-                let failure = worker.failure(&Request::Users(asked));
-                assert_eq!(failure.code, FailureCode::NotAble);
-                assert!(failure.message.contains("jamba"), "{}", failure.message);
+                worker.refuses(&Request::Users(asked), FailureCode::NotAble, "jamba");
                 continue;
             }
             let said = worker.serve(&Request::Users(asked));
@@ -195,38 +193,18 @@ fn more_users_than_a_micro_batch_and_as_many_as_the_engine_has() {
 fn it_waits_for_go_and_ends_when_it_is_enough_or_cancelled() {
     let mut worker = Worker::start(&[]);
     worker.load(&smollm2());
-    worker.ask(&Request::Users(Users {
+    worker.ends_after_one(&Request::Users(Users {
         repetitions: 9,
         ..ask(2, false, false)
     }));
-    while worker.hear() != Event::Phase(Phase::Repetition { number: 1 }) {}
-    worker.ask(&Request::Go);
-    assert!(matches!(
-        worker.hear(),
-        Event::Sample(Sample { index: 0, .. })
-    ));
-    assert_eq!(worker.hear(), Event::Phase(Phase::Repetition { number: 2 }));
-    worker.ask(&Request::Enough);
-    assert!(matches!(
-        worker.hear(),
-        Event::Measured(Measured { repetitions: 1, .. })
-    ));
 
-    worker.ask(&Request::Users(Users {
+    worker.begin(&Request::Users(Users {
         n_gen: 4000,
         warmup: false,
         ..ask(2, false, false)
     }));
-    while worker.hear() != Event::Phase(Phase::Repetition { number: 1 }) {}
-    worker.ask(&Request::Go);
     worker.ask(&Request::Cancel);
-    let closing = loop {
-        let event = worker.hear();
-        if closes(&event) {
-            break event;
-        }
-    };
-    assert_eq!(closing, Event::Cancelled);
+    assert_eq!(worker.closing(), Event::Cancelled);
     let said = worker.serve(&Request::Users(ask(1, false, false)));
     assert_eq!(
         phases(&said),
@@ -302,10 +280,7 @@ fn what_cannot_be_measured_is_refused_in_a_sentence() {
             "more than any context",
         ),
     ] {
-        let failure = worker.failure(&request);
-        assert_eq!(failure.code, code, "{}", failure.message);
-        assert!(failure.message.contains(names), "{}", failure.message);
-        assert!(failure.message.ends_with('.'), "{}", failure.message);
+        worker.refuses(&request, code, names);
     }
 
     // The header says that attention is causal: a byte after the key's name and its type (7, bool).
@@ -313,7 +288,6 @@ fn what_cannot_be_measured_is_refused_in_a_sentence() {
         let at = after(header, b"llama.attention.causal\x07\0\0\0");
         header[at] = 0;
     }));
-    let failure = worker.failure(&Request::Users(ask(2, false, false)));
-    assert_eq!(failure.code, FailureCode::NotAble);
-    assert!(failure.message.contains("embedding model"));
+    let asked = Request::Users(ask(2, false, false));
+    worker.refuses(&asked, FailureCode::NotAble, "embedding model");
 }
