@@ -60,6 +60,8 @@ enum Command {
     /// (-ngl, -ctk, ...).
     #[command(after_help = bench::EXAMPLES)]
     Bench(Box<bench::args::BenchArgs>),
+    /// Find the fastest settings by measuring
+    Tune(commands::tune::TuneArgs),
     /// List what was measured
     Runs(commands::runs::RunsArgs),
     /// Write results in one of llama-bench's formats, or whole
@@ -141,6 +143,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Inspect(args) => commands::inspect::run(&context, &args),
         Command::Estimate(args) => commands::estimate::run(&context, &args),
         Command::Bench(args) => bench::run(&context, &args),
+        Command::Tune(args) => commands::tune::run(&context, &args),
         Command::Runs(args) => commands::runs::run(&context, &args),
         Command::Export(args) => commands::export::run(&context, &args),
         Command::Import(args) => commands::import::run(&context, &args),

@@ -30,15 +30,14 @@ impl Combination {
     }
 }
 
-/// Combinations of settings, in order.
+/// Combinations of settings, in order; what no flag names is as in `start`.
 ///
 /// Errors: one sentence that names the flag whose value is out of range.
-pub fn combinations(args: &SettingArgs, default_threads: u32) -> Result<Vec<Combination>, Failure> {
+pub fn combinations(args: &SettingArgs, start: &Settings) -> Result<Vec<Combination>, Failure> {
     let mut grid = vec![Settings {
-        n_threads: default_threads,
         numa: args.numa.clone(),
         prio: args.prio,
-        ..Settings::default()
+        ..start.clone()
     }];
     // Outermost first, as llama-bench nests its loops.
     vary(
@@ -98,7 +97,7 @@ pub fn combinations(args: &SettingArgs, default_threads: u32) -> Result<Vec<Comb
         settings.n_outputs = settings.n_ubatch;
     }
 
-    let polls = or(numbers(&args.poll, "--poll")?, Settings::default().poll);
+    let polls = or(numbers(&args.poll, "--poll")?, start.poll);
     Ok(grid
         .into_iter()
         .map(|settings| Combination {
@@ -246,7 +245,11 @@ mod tests {
             .collect();
         let words = crate::flags::with_long_names(&words).unwrap();
         let line = Line::parse_from(&words[1..]);
-        match combinations(&line.settings, 2) {
+        let start = Settings {
+            n_threads: 2,
+            ..Settings::default()
+        };
+        match combinations(&line.settings, &start) {
             Ok(all) => Ok(all.iter().flat_map(Combination::polled).collect()),
             Err(failure) => Err(failure.sentence().unwrap().to_owned()),
         }

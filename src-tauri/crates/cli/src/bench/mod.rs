@@ -8,6 +8,7 @@ mod lists;
 mod measuring;
 mod output;
 mod planned;
+mod profile;
 mod report;
 mod resume;
 mod status;
@@ -19,6 +20,7 @@ use twospeed_library::display::shown_path;
 use twospeed_measure::machine::Probe;
 use twospeed_measure::plan::{FEWEST_UNTIL, Order, Until};
 use twospeed_measure::platform::{self, Host};
+use twospeed_measure::tune::Choice;
 use twospeed_measure::{Kind, Plan, Stop};
 use twospeed_workbench::Subject;
 
@@ -99,10 +101,19 @@ fn asked(context: &Context, args: &BenchArgs) -> Result<(Plan, Vec<Subject>), Fa
         false => Vec::new(),
     };
     let bases = Bases::find(context, &args.kinds, &subjects, &folders)?;
+    let profiles = match &args.settings.profile {
+        Some(profile) => context.block_on(profile.of(context, &subjects))?,
+        None => Vec::new(),
+    };
     let circumstances = Circumstances {
         default_threads: platform::default_threads(),
         memory_available: Host::new().state(None).memory_available_bytes,
         base: &|subject| bases.of(subject),
+        profile: &|subject| {
+            let of =
+                |(fingerprint, _): &&(String, Choice)| *fingerprint == subject.measured.fingerprint;
+            profiles.iter().find(of).map(|(_, choice)| choice.clone())
+        },
     };
     let tests = planned::tests(args, &subjects, &circumstances)?;
     let HowArgs {

@@ -7,6 +7,7 @@ use twospeed_engine::settings::ModelPath;
 use twospeed_engine::{Settings, TestSpec};
 use twospeed_measure::model::MeasuredModel;
 use twospeed_measure::plan::presets;
+use twospeed_measure::tune::Choice;
 use twospeed_measure::{Kind, PlannedTest};
 use twospeed_workbench::{Subject, needs};
 
@@ -29,6 +30,8 @@ pub struct Circumstances<'a> {
     pub memory_available: Option<u64>,
     /// The file whose predictions a model's are compared with, where there is one.
     pub base: &'a dyn Fn(&Subject) -> Option<MeasuredModel>,
+    /// The settings of the profile that was asked for; `None` = llama-bench's defaults.
+    pub profile: &'a dyn Fn(&Subject) -> Option<Choice>,
 }
 
 /// Every test of every model, models outermost; of each choice of settings first llama-bench's
@@ -40,7 +43,6 @@ pub fn tests(
     subjects: &[Subject],
     circumstances: &Circumstances,
 ) -> Result<Vec<PlannedTest>, Failure> {
-    let combinations = combinations(&args.settings, circumstances.default_threads)?;
     let speeds = match wants_speeds(args) {
         true => specs(args)?,
         false => Vec::new(),
@@ -49,14 +51,22 @@ pub fn tests(
     for subject in subjects {
         let base = (circumstances.base)(subject);
         let kinds = kinds(args, base)?;
-        for combination in &combinations {
+        let start = (circumstances.profile)(subject).unwrap_or_else(|| Choice {
+            variant: None,
+            settings: Settings {
+                n_threads: circumstances.default_threads,
+                ..Settings::default()
+            },
+        });
+        let variant = args.settings.variant.as_ref().or(start.variant.as_ref());
+        for combination in &combinations(&args.settings, &start.settings)? {
             let mut add = |settings: Settings, spec: TestSpec, kind: Kind| {
                 tests.push(PlannedTest {
                     model: subject.measured.clone(),
                     settings,
                     spec,
                     kind: kind.of(&subject.measured),
-                    variant: args.settings.variant.clone(),
+                    variant: variant.cloned(),
                 });
             };
             for n_depth in depths(args, subject, combination, &speeds, circumstances)? {
@@ -282,10 +292,19 @@ mod tests {
     }
 
     fn tests_of(line: &str, subject: Subject) -> Result<Vec<PlannedTest>, String> {
+        tests_with(None, line, subject)
+    }
+
+    fn tests_with(
+        profile: Option<Choice>,
+        line: &str,
+        subject: Subject,
+    ) -> Result<Vec<PlannedTest>, String> {
         let circumstances = Circumstances {
             default_threads: 2,
             memory_available: None,
             base: &|_| None,
+            profile: &|_| profile.clone(),
         };
         tests(&args(line), &[subject], &circumstances)
             .map_err(|failure| failure.sentence().unwrap().to_owned())
@@ -295,6 +314,32 @@ mod tests {
         let tests = tests_of(line, subject(Some(8192))).unwrap();
         let name = |test: &PlannedTest| test.kind.name(test.spec);
         tests.iter().map(name).collect()
+    }
+
+    #[test]
+    fn a_profile_is_where_settings_start_and_flags_go_before_it() {
+        let tuned = Choice {
+            variant: Some("icelake".into()),
+            settings: Settings {
+                n_threads: 7,
+                n_ubatch: 256,
+                repack: false,
+                ..Settings::default()
+            },
+        };
+        let shape = |line: &str| {
+            let tests = tests_with(Some(tuned.clone()), line, subject(None)).unwrap();
+            let PlannedTest {
+                variant, settings, ..
+            } = &tests[0];
+            let settings = (settings.n_threads, settings.n_ubatch, settings.n_outputs);
+            (variant.clone().unwrap(), settings)
+        };
+        assert_eq!(shape(""), ("icelake".into(), (7, 256, 256)));
+        assert_eq!(
+            shape("-t 3 -ub 128 --variant zen4"),
+            ("zen4".into(), (3, 128, 128))
+        );
     }
 
     #[test]

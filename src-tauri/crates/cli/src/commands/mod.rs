@@ -11,6 +11,7 @@ pub mod inspect;
 pub mod models;
 pub mod quantize;
 pub mod runs;
+pub mod tune;
 
 use std::path::Path;
 

@@ -3,6 +3,7 @@
 use clap::{ArgAction, Args};
 
 use crate::bench::lists::{BadValue, Flag, List, Numbers};
+use crate::bench::profile::Profile;
 
 /// Every setting takes a list; all combinations are measured.
 #[derive(Debug, Clone, Args)]
@@ -28,6 +29,10 @@ pub struct SettingArgs {
     /// Run this CPU variant instead of the best one
     #[arg(long, value_name = "NAME")]
     pub variant: Option<String>,
+    /// Start from the settings that `twospeed tune` found: tuned (what was tuned last), tuned:prefill,
+    /// tuned:decode, tuned:512,128; other flags go before it [default: llama-bench's defaults]
+    #[arg(long, value_name = "PROFILE")]
+    pub profile: Option<Profile>,
     /// Type of the K cache (-ctk): f32, f16, bf16, q8_0, q4_0, q4_1, iq4_nl, q5_0, q5_1 [default: f16]
     #[arg(long, value_name = "TYPE", value_delimiter = ',', hide_possible_values = true, value_parser = CACHE_TYPES, action = ArgAction::Append)]
     pub cache_type_k: Vec<String>,
