@@ -3,7 +3,7 @@
 //! Each threshold says why it is where it is. Thresholds are for telling a person, not for leaving
 //! anything out: every sample stays.
 
-use twospeed_engine::protocol::{DeviceKind, Hello, Placement, Sample};
+use twospeed_engine::protocol::{DeviceKind, Hello, PageCache, Placement, Sample};
 use twospeed_engine::{Settings, TestSpec};
 
 use crate::figure::rates;
@@ -93,7 +93,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Vec<Warning> {
         variant_set_aside(evidence.worker, evidence.set_aside),
         software_gpu(evidence.worker, evidence.placement),
         nothing_offloaded(evidence.settings, evidence.placement),
-        page_faults(evidence.samples),
+        page_faults(evidence.kind, evidence.samples),
         evidence
             .until
             .and_then(|(until, fewest)| not_settled(&rates, until, fewest)),
@@ -229,8 +229,14 @@ pub fn nothing_offloaded(settings: &Settings, placement: Option<&Placement>) -> 
     (asked > 0 && offloaded == 0).then_some(Warning::NothingOffloaded { asked })
 }
 
-/// The disk was read inside timed sections.
-pub fn page_faults(samples: &[Sample]) -> Option<Warning> {
+/// The disk was read inside timed sections, though nobody asked for a cold file.
+pub fn page_faults(kind: &Kind, samples: &[Sample]) -> Option<Warning> {
+    const COLD: Kind = Kind::FirstToken {
+        page_cache: PageCache::Drop,
+    };
+    if *kind == COLD {
+        return None;
+    }
     let faults: u64 = samples
         .iter()
         .filter_map(|sample| sample.major_faults)

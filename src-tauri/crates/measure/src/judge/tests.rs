@@ -329,11 +329,16 @@ fn ninety_nine_layers_asked_of_a_cpu_build_are_named() {
 fn reading_from_disk_while_timed_is_named() {
     let mut samples = at(&[500.0, 500.0]);
     samples[0].major_faults = Some(3);
-    assert_eq!(page_faults(&samples), None);
+    assert_eq!(page_faults(&Kind::Speed, &samples), None);
     samples[1].major_faults = Some(400);
+    let named = Some(Warning::PageFaults { faults: 403 });
+    assert_eq!(page_faults(&Kind::Speed, &samples), named);
+    let first_token = |page_cache| Kind::FirstToken { page_cache };
+    assert_eq!(page_faults(&first_token(PageCache::Warm), &samples), named);
     assert_eq!(
-        page_faults(&samples),
-        Some(Warning::PageFaults { faults: 403 })
+        page_faults(&first_token(PageCache::Drop), &samples),
+        None,
+        "a cold file is read from disk as it was asked"
     );
 }
 
