@@ -10,6 +10,10 @@ const BYTES: usize = 4;
 /// No tokenizer makes longer tokens of prose on the average.
 const MOST_BYTES: usize = 64;
 
+/// One token in so many may be tokenized beyond the prompt: finding the exact end of a long one takes
+/// as long as computing it.
+const CLOSE: usize = 256;
+
 /// How far is looked for a token that differs.
 const SEARCH: usize = 256;
 
@@ -76,31 +80,33 @@ impl Prompts {
     }
 }
 
-/// The shortest beginning of a text, repeated as often as needed, that has `count` tokens or, where
-/// a character makes several, a few more.
+/// A beginning of a text, repeated as often as needed, that has `count` tokens or hardly more.
 fn beginning(vocabulary: Vocabulary<'_>, text: &str, count: usize) -> Option<String> {
     let mut bytes = count.checked_mul(BYTES)?;
-    let long = loop {
+    let (long, mut tokens) = loop {
         let long = repeated(text, bytes)?;
-        if vocabulary.tokenize(&long)?.len() >= count {
-            break long;
+        let tokens = vocabulary.tokenize(&long)?.len();
+        if tokens >= count {
+            break (long, tokens);
         }
         bytes = bytes
             .checked_mul(2)
             .filter(|bytes| *bytes < count.saturating_mul(MOST_BYTES))?;
     };
     let (mut too_short, mut enough) = (0, long.len());
-    loop {
+    while tokens - count > count / CLOSE {
         let middle = long.floor_char_boundary(usize::midpoint(too_short, enough));
         if middle <= too_short {
-            return Some(long[..enough].to_owned());
+            break;
         }
-        if vocabulary.tokenize(&long[..middle])?.len() >= count {
-            enough = middle;
+        let halved = vocabulary.tokenize(&long[..middle])?.len();
+        if halved >= count {
+            (enough, tokens) = (middle, halved);
         } else {
             too_short = middle;
         }
     }
+    Some(long[..enough].to_owned())
 }
 
 /// The text over and over, about `bytes` of it.
@@ -128,17 +134,28 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_is_the_shortest_beginning_that_has_its_tokens() {
-        let prompts = prompts("abcdefghijklmnop", 2, &[]).unwrap();
-        assert_eq!(prompts.text, "abcdef", "one byte begins the second token");
-        // h = 31 h + byte over "abcde" is 92,599,395, and 99 in a vocabulary of 128; "f" is 102.
-        assert_eq!(tokens(&prompts, 0), [99, 102]);
+    fn a_prompt_is_a_beginning_that_has_its_tokens() {
+        // h = 31 h + byte over "abcde" is 92,599,395, and 99 in a vocabulary of 128; over "fgh" it is
+        // 101,319, and 71.
+        let short = prompts("abcdefghijklmnop", 2, &[]).unwrap();
+        assert_eq!(short.text, "abcdefgh");
+        assert_eq!(tokens(&short, 0), [99, 71]);
+        // Five bytes a token: 4 bytes a token are too few, and twice as many far too many.
+        let text: String = (0..2000).map(|number| format!("{number} and ")).collect();
+        let long = prompts(&text, 1000, &[]).unwrap();
+        assert!(text.starts_with(&long.text));
+        assert!(
+            (4996..=5015).contains(&long.text.len()),
+            "1,000 tokens and 3 more at most: {} bytes",
+            long.text.len()
+        );
+        assert_eq!(tokens(&long, 0).len(), 1000);
     }
 
     #[test]
     fn a_text_too_short_is_repeated() {
         let prompts = prompts("ab ", 7, &[]).unwrap();
-        assert_eq!(prompts.text, "ab ab ab ab ab ab ab ab ab ab a");
+        assert!(prompts.text.starts_with("ab ab ab ab ab ab ab ab ab ab "));
         assert_eq!(tokens(&prompts, 0).len(), 7);
     }
 
