@@ -49,13 +49,14 @@ export default async function quality(args) {
   setUp();
   build({ window: false });
   const source = await model("smollm2");
-  const bench = (...rest) => json(twospeed(), ["bench", "-t", options.threads, "-o", "results", "--no-save", ...rest]).runs[0].tests.at(-1);
-  const variant = bench("-m", source, "-p", "16", "-n", "0", "-r", "1").end.worker.variant.name;
-  const bin = peer(variant, options.peer, ["llama-perplexity", "llama-quantize"]);
-
   const work = join(cache, "peer", "quality");
   mkdirSync(work, { recursive: true });
   try {
+    // A history of its own, which goes with the rest.
+    const common = ["bench", "--data-dir", join(work, "data"), "-t", options.threads, "-o", "results"];
+    const bench = (...rest) => json(twospeed(), [...common, ...rest]).runs[0].tests.at(-1);
+    const variant = bench("-m", source, "-p", "16", "-n", "0", "-r", "1").end.worker.variant.name;
+    const bin = peer(variant, options.peer, ["llama-perplexity", "llama-quantize"]);
     const file = (type) => join(work, `SmolLM2-${type}.gguf`);
     const made = (type, from) => say(join(bin, "llama-quantize"), ["--allow-requantize", from, file(type), type, options.threads]);
     made("F16", source);
@@ -63,8 +64,8 @@ export default async function quality(args) {
     for (const type of types) made(type, file("F16"));
 
     const kept = join(work, "base.bin");
-    const common = ["-f", text, "-c", options.ctx, "--chunks", options.chunks, "-t", options.threads, "--kl-divergence-base", kept];
-    const theirs = (type, ...rest) => say(join(bin, "llama-perplexity"), ["-m", file(type), ...common, ...rest]);
+    const asked = ["-f", text, "-c", options.ctx, "--chunks", options.chunks, "-t", options.threads, "--kl-divergence-base", kept];
+    const theirs = (type, ...rest) => say(join(bin, "llama-perplexity"), ["-m", file(type), ...asked, ...rest]);
     const ours = (type, ...rest) => bench("-m", file(type), "--quality", "--ctx", options.ctx, "--chunks", options.chunks, ...rest).samples[0].reading;
 
     console.log(`llama.cpp 11434, CPU variant ${variant}, SmolLM2 135M, ${options.chunks} chunks of ${options.ctx} tokens\n`);
