@@ -62,8 +62,9 @@ pub enum Order {
     /// One repetition of each test in turn (A B A B), so that what drifts meets all alike.
     ///
     /// A test begins with its first turn and ends with its last; a failure ends it alone. Its
-    /// warm-up comes before its first turn only, unless its model had to be loaded again: a worker
-    /// holds one model, so tests of different models load and warm up at each turn.
+    /// warm-up comes before each turn: a turn is served from a fresh context, and the first touch of
+    /// its memory would fall into the timed section. A worker holds one model, so tests of different
+    /// models also load at each turn.
     Interleaved,
     /// One repetition of each test in turn until the time is up, however many that makes and at
     /// least one; the time is looked at between repetitions. Otherwise as [`Order::Interleaved`].

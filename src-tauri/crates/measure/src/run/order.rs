@@ -69,8 +69,7 @@ impl<'a> Running<'a> {
     /// One repetition of each test in turn, until each has all of its own or the time is up; each
     /// has at least one.
     ///
-    /// A worker holds one model, so tests of different models load anew at each turn, and are
-    /// warmed up anew.
+    /// A worker holds one model, so tests of different models load anew at each turn.
     async fn in_turn(&mut self, until: Option<Instant>) -> Result<RunEnd, RecorderError> {
         let mut places: Vec<Place<'a>> = self
             .todo

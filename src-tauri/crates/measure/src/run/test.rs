@@ -45,8 +45,6 @@ pub(super) struct Open<'p> {
     pub(super) record: TestRecord,
     pub(super) test: &'p PlannedTest,
     pub(super) findings: Findings,
-    /// The load of the worker that it was warmed up on.
-    warmed: Option<u32>,
 }
 
 impl<'p> Open<'p> {
@@ -55,7 +53,6 @@ impl<'p> Open<'p> {
             record,
             test,
             findings: Findings::default(),
-            warmed: None,
         }
     }
 
@@ -181,8 +178,8 @@ impl Attempt<'_, '_> {
 
     async fn repetitions(&mut self, open: &mut Open<'_>, repetitions: u32) -> Result<(), Trouble> {
         let test = open.test;
-        let load = self.worker.loads();
-        let warmup = self.plan.warmup && test.warms_up() && open.warmed != Some(load);
+        // Each request is served from a context of its own, whose memory nothing has touched yet.
+        let warmup = self.plan.warmup && test.warms_up();
         self.worker
             .send(request(self.plan, test, repetitions, warmup));
         loop {
@@ -194,7 +191,6 @@ impl Attempt<'_, '_> {
                 Event::Measured(measured) => {
                     let findings = &mut open.findings;
                     findings.peak_rss_bytes = findings.peak_rss_bytes.max(measured.peak_rss_bytes);
-                    open.warmed = Some(load);
                     return Ok(());
                 }
                 _ => {}

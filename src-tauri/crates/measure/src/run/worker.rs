@@ -51,8 +51,6 @@ pub(super) struct Worker<'a> {
     /// The last hello, kept for judging a death.
     hello: Option<Hello>,
     alive: Option<Alive>,
-    /// Loads asked for so far.
-    loads: u32,
     /// A cancel was sent to the request that is served.
     cancelled: bool,
 }
@@ -78,18 +76,12 @@ impl<'a> Worker<'a> {
             stop,
             hello: None,
             alive: None,
-            loads: 0,
             cancelled: false,
         }
     }
 
     pub(super) fn set_aside(&self) -> &[String] {
         self.variants.set_aside()
-    }
-
-    /// How often a model was loaded so far: what was computed before the last load is cold.
-    pub(super) fn loads(&self) -> u32 {
-        self.loads
     }
 
     pub(super) fn pid(&self) -> Option<u32> {
@@ -149,7 +141,6 @@ impl<'a> Worker<'a> {
         page_cache: PageCache,
         mut progress: impl FnMut(f32),
     ) -> Result<Loaded, Trouble> {
-        self.loads += 1;
         if let Some(alive) = &mut self.alive {
             // Whatever comes of this request, the model before is freed.
             alive.loaded = None;
