@@ -26,7 +26,7 @@ export class ResultsState {
   #automatic: readonly string[] = [];
   #asked = 0;
   /** What was chosen for the figures that are not shown. */
-  readonly #kept = new Map<FigureName, { ids: string[]; automatic: readonly string[] }>();
+  readonly #kept: Partial<Record<FigureName, { ids: string[]; automatic: readonly string[] }>> = {};
 
   constructor(backend: Backend) {
     this.#backend = backend;
@@ -50,8 +50,8 @@ export class ResultsState {
   /** Shows another figure, with what was chosen for it before. */
   show(figure: FigureName): void {
     if (figure === this.figure) return;
-    this.#kept.set(this.figure, { ids: [...this.chosen], automatic: this.#automatic });
-    const kept = this.#kept.get(figure);
+    this.#kept[this.figure] = { ids: [...this.chosen], automatic: this.#automatic };
+    const kept = this.#kept[figure];
     this.figure = figure;
     this.focus = null;
     this.#automatic = kept?.automatic ?? [];
