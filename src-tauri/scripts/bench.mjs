@@ -7,7 +7,9 @@ const benchmarks = {
   window: () => import("./bench/window.mjs"),
   faces: () => import("./bench/faces.mjs"),
   quality: () => import("./bench/quality.mjs"),
+  users: () => import("./bench/users.mjs"),
   dropin: () => import("./bench/dropin.mjs"),
+  tune: () => import("./bench/tune.mjs"),
 };
 
 await main(async () => {
