@@ -29,6 +29,8 @@ macro_rules! for_each_command {
             start_run(request: PlanRequest) -> ();
             follow_run() tells RunEvent -> ();
             stop_run(how: StopHow) -> ();
+            resumable() -> Option<ResumableRun>;
+            resume_run(run: String) -> ();
             painted(ticket: u32) -> ();
             calibrate() -> MachineCard;
             // Compare.

@@ -85,6 +85,19 @@ temperature_c: number | null,
 watts: number | null, };
 
 /**
+ * Both speeds, tokens per second, as far as they matter.
+ */
+export type BothSpeeds = { 
+/**
+ * Prefill.
+ */
+prefill: number | null, 
+/**
+ * Decode.
+ */
+decode: number | null, };
+
+/**
  * Why two results may not be comparable.
  */
 export type Caution = { "caution": "drift", 
@@ -508,7 +521,23 @@ median: number,
 /**
  * The longest of them.
  */
-worst: number, } | { "found": "quality", 
+worst: number, } | { "found": "tuned", 
+/**
+ * In which they differ; none = the usual settings stand.
+ */
+choice: Array<Setting>, 
+/**
+ * Lower 95 % bound of the gain; `None` where nothing was faster.
+ */
+gain_low: number | null, 
+/**
+ * Speeds of the usual settings.
+ */
+usual: BothSpeeds, 
+/**
+ * Speeds of what was found; `None` where the usual settings stand.
+ */
+speeds: BothSpeeds | null, } | { "found": "quality", 
 /**
  * exp of the mean negative log-likelihood.
  */
@@ -1197,6 +1226,35 @@ others: Array<OtherResults>,
 runs: Array<RunLine>, };
 
 /**
+ * A run that was stopped or cut off, with tests that are missing.
+ */
+export type ResumableRun = { 
+/**
+ * Its id.
+ */
+run: string, 
+/**
+ * When it began (UTC).
+ */
+at: string, 
+/**
+ * Names of its models.
+ */
+models: Array<string>, 
+/**
+ * Tests that are missing.
+ */
+missing: number, 
+/**
+ * All tests of its plan.
+ */
+of: number, 
+/**
+ * It was cut off; otherwise the person stopped it.
+ */
+interrupted: boolean, };
+
+/**
  * What a test measures.
  */
 export type RowKind = { "kind": "speed", 
@@ -1259,7 +1317,11 @@ split_kv: boolean,
 /**
  * One prompt for all.
  */
-shared_prompt: boolean, } | { "kind": "quality", 
+shared_prompt: boolean, } | { "kind": "tune", 
+/**
+ * For what.
+ */
+target: TuneFor, } | { "kind": "quality", 
 /**
  * Tokens that are read; `None` = the whole text.
  */
@@ -1486,7 +1548,15 @@ warnings: Array<Warning>,
 /**
  * State of the machine after it.
  */
-machine: MachineNow, } | { "step": "read_speed" } | { "step": "ended", 
+machine: MachineNow, } | { "step": "tuning", 
+/**
+ * The test's place in the plan.
+ */
+position: number, 
+/**
+ * How far it is.
+ */
+what: TuneStep, } | { "step": "read_speed" } | { "step": "ended", 
 /**
  * How.
  */
@@ -2206,6 +2276,89 @@ prompt: number,
 generate: number, };
 
 /**
+ * What a stage of tuning turns.
+ */
+export type TuneStage = "variant" | "threads" | "attention" | "micro_batch";
+
+/**
+ * A step of tuning. Settings are those in which a choice differs from the usual ones: none of
+ * them = the usual settings themselves.
+ */
+export type TuneStep = { "tuning": "searching", 
+/**
+ * Their speeds.
+ */
+speeds: BothSpeeds, 
+/**
+ * Combinations there are.
+ */
+combinations: number, 
+/**
+ * Seconds that all of them would take at least.
+ */
+grid_s: number, 
+/**
+ * Seconds that tuning may take.
+ */
+budget_s: number, } | { "tuning": "stage", 
+/**
+ * What is turned.
+ */
+stage: TuneStage, 
+/**
+ * The choices; the first is the best so far.
+ */
+choices: Array<Array<Setting>>, } | { "tuning": "testing", 
+/**
+ * With which settings.
+ */
+choice: Array<Setting>, 
+/**
+ * Which test.
+ */
+what: RowKind, } | { "tuning": "measured", 
+/**
+ * The choice.
+ */
+choice: Array<Setting>, 
+/**
+ * Its speeds.
+ */
+speeds: BothSpeeds, 
+/**
+ * Its speed as a share of the first choice's; `None` = not known.
+ */
+share: number | null, } | { "tuning": "dropped", 
+/**
+ * The choice.
+ */
+choice: Array<Setting>, 
+/**
+ * Its speed as a share of the fastest's; `None` where it could not be measured.
+ */
+share: number | null, 
+/**
+ * Why it could not be measured, a sentence.
+ */
+reason: string | null, } | { "tuning": "best", 
+/**
+ * The best so far.
+ */
+choice: Array<Setting>, 
+/**
+ * Its time was up before everything was tried.
+ */
+out_of_time: boolean, } | { "tuning": "final", 
+/**
+ * The best.
+ */
+choice: Array<Setting>, 
+/**
+ * Pairs.
+ */
+pairs: number, };
+
+/**
  * A tensor type's share of a file.
  */
 export type TypeShare = { 
@@ -2225,7 +2378,7 @@ parameters: number, };
 /**
  * What the main figure of a test's samples is.
  */
-export type Unit = "tokens_per_second" | "seconds" | "perplexity" | "divergence";
+export type Unit = "tokens_per_second" | "seconds" | "perplexity" | "divergence" | "gain";
 
 /**
  * When a test has been repeated often enough.
@@ -2363,6 +2516,8 @@ export interface Commands {
   start_run: { arguments: { request: PlanRequest }; tells: never; answer: null };
   follow_run: { arguments: Record<string, never>; tells: RunEvent; answer: null };
   stop_run: { arguments: { how: StopHow }; tells: never; answer: null };
+  resumable: { arguments: Record<string, never>; tells: never; answer: ResumableRun | null };
+  resume_run: { arguments: { run: string }; tells: never; answer: null };
   painted: { arguments: { ticket: number }; tells: never; answer: null };
   calibrate: { arguments: Record<string, never>; tells: never; answer: MachineCard };
   results: { arguments: Record<string, never>; tells: never; answer: ResultsView };
@@ -2398,6 +2553,8 @@ export const commandNames = [
   "start_run",
   "follow_run",
   "stop_run",
+  "resumable",
+  "resume_run",
   "painted",
   "calibrate",
   "results",

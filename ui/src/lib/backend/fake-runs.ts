@@ -6,13 +6,18 @@
  */
 import type {
   Around,
+  BothSpeeds,
   Found,
   MachineNow,
   PlannedRow,
   PlanView,
+  RowKind,
   RunEvent,
   RunStep,
+  Setting,
   TestEnd,
+  TuneStage,
+  TuneStep,
   Warning,
 } from "./bindings";
 import { plannable, sampleOf, speedsOf, type Plannable } from "./fake/plans";
@@ -200,6 +205,63 @@ class Script {
     return made;
   }
 
+  /** A race of settings, and what came of it. */
+  race(row: PlannedRow, startedS: number): void {
+    const { position } = row;
+    const model = this.#model(row);
+    const { value, found } = sampleOf(model, row.what);
+    const tell = (seconds: number, what: TuneStep): void => {
+      this.then(seconds, { step: "tuning", position, what });
+    };
+    const { prefill, decode } = model;
+    const speeds = (factor: number): BothSpeeds => ({
+      prefill: prefill * factor,
+      decode: decode * factor,
+    });
+    tell(8, {
+      tuning: "searching",
+      speeds: speeds(1),
+      combinations: 72,
+      grid_s: 380,
+      budget_s: 95,
+    });
+    const threads = (count: number): Setting => ({ key: "n_threads", value: String(count) });
+    const micro = (size: number): Setting => ({ key: "n_ubatch", value: String(size) });
+    const stages: [TuneStage, [Setting[], number][]][] = [
+      [
+        "threads",
+        [
+          [[], 1],
+          [[threads(1)], 0.56],
+          [[threads(2)], 1.06],
+        ],
+      ],
+      [
+        "micro_batch",
+        [
+          [[threads(2)], 1],
+          [[threads(2), micro(128)], 0.88],
+          [[threads(2), micro(1024)], 1.05],
+        ],
+      ],
+    ];
+    for (const [stage, racers] of stages) {
+      tell(0.1, { tuning: "stage", stage, choices: racers.map(([choice]) => choice) });
+      for (const [choice, share] of racers) {
+        const what: RowKind = { kind: "speed", phase: "decode", tokens: 16, depth: 0 };
+        tell(0.1, { tuning: "testing", choice, what });
+        tell(3, { tuning: "measured", choice, speeds: speeds(share), share });
+        if (share < 0.9) tell(0.1, { tuning: "dropped", choice, share, reason: null });
+      }
+      const [best] = racers.at(-1) ?? [[]];
+      tell(0.1, { tuning: "best", choice: best, out_of_time: false });
+    }
+    const choice = [threads(2), micro(1024)];
+    tell(0.1, { tuning: "final", choice, pairs: 9 });
+    tell(20, { tuning: "measured", choice, speeds: speeds(value), share: value });
+    this.end(row, startedS, { end: "done" }, { ...sampled(), values: [value], found });
+  }
+
   /** Rounds over all tests, a sample of each at a time. */
   inTurn(count: number): void {
     const { rows } = this.plan;
@@ -348,6 +410,10 @@ export function scriptOf(
       run.end(row, startedS, killed, made);
       run.engine("zen4");
       loaded = null;
+      continue;
+    }
+    if (row.what.kind === "tune") {
+      run.race(row, startedS);
       continue;
     }
     const made = run.measure(row, plan.repetitions + (until ? 4 : 0));

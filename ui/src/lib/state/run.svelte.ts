@@ -1,5 +1,12 @@
 import { toProblem, type Backend } from "$lib/backend/backend";
-import type { PlanRequest, PlanView, Problem, RunEvent, StopHow } from "$lib/backend/bindings";
+import type {
+  PlanRequest,
+  PlanView,
+  Problem,
+  ResumableRun,
+  RunEvent,
+  StopHow,
+} from "$lib/backend/bindings";
 import { painted } from "./painted";
 import { over, reduce, type Run } from "./run-steps";
 import { SetupState } from "./setup.svelte";
@@ -18,6 +25,8 @@ export class RunState {
   /** How the person asked it to stop. */
   stopping = $state<StopHow | null>(null);
   problem = $state.raw<Problem | null>(null);
+  /** A run that was stopped or cut off; `null` = there is none. */
+  resumable = $state.raw<ResumableRun | null>(null);
   readonly setup = new SetupState();
 
   #backend: Backend;
@@ -46,19 +55,37 @@ export class RunState {
 
   /** Starts a run and follows it. */
   async start(request: PlanRequest): Promise<void> {
+    await this.#begin(() => this.#backend.call("start_run", { request }));
+  }
+
+  async #begin(ask: () => Promise<null>): Promise<void> {
     if (this.running) return;
     this.running = true;
     this.now = null;
     this.problem = null;
     this.stopping = null;
+    this.resumable = null;
     try {
-      await this.#backend.call("start_run", { request });
+      await ask();
     } catch (thrown) {
       this.problem = toProblem(thrown);
       this.running = false;
       return;
     }
     await this.follow();
+  }
+
+  /** Asks for a run with missing tests; where that fails there is none to go on with. */
+  async lookForResumable(): Promise<void> {
+    if (this.running) return;
+    this.resumable = await this.#backend.call("resumable", {}).catch(() => null);
+  }
+
+  /** Goes on with it. */
+  async resume(): Promise<void> {
+    const { resumable } = this;
+    if (resumable === null || this.running) return;
+    await this.#begin(() => this.#backend.call("resume_run", { run: resumable.run }));
   }
 
   /** What was asked for; `null` where that is not known, as of a run that went on. */

@@ -151,6 +151,26 @@ test("a time that is foreseen is short", () => {
   ]);
 });
 
+test("a race says what it found beside the usual, and by how much at least", () => {
+  const usual = { prefill: 350, decode: 138 };
+  const found: Found = {
+    found: "tuned",
+    choice: [{ key: "n_threads", value: "4" }],
+    gain_low: 1.09,
+    usual,
+    speeds: { prefill: 400, decode: 152 },
+  };
+  expect(plain(foundWords(found))).toBe(
+    "threads 4: prefill 400, decode 152 tok/s, usually prefill 350, decode 138 tok/s; at least +9.0 % in pairs",
+  );
+  const none: Found = { ...found, choice: [], gain_low: null, speeds: null };
+  expect(plain(foundWords(none))).toBe(
+    "nothing is faster beyond doubt than the usual prefill 350, decode 138 tok/s",
+  );
+  expect(figureWithUnit(1, "gain")).toBe("no gain");
+  expect(plain(figureWithUnit(1.12, "gain"))).toBe("+12 %");
+});
+
 describe("how often", () => {
   const plan = { repetitions: 5, until: null, order: { order: "one_by_one" } } as const;
   const until = { ...plan, until: { relative: 0.02, at_most: 50 } };

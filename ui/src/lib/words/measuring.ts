@@ -1,4 +1,5 @@
 import type {
+  BothSpeeds,
   Doing,
   Found,
   PhaseName,
@@ -6,6 +7,7 @@ import type {
   RowKind,
   Setting,
   Tests,
+  TuneFor,
   Unit,
 } from "$lib/backend/bindings";
 import {
@@ -72,6 +74,8 @@ export function rowWords(what: RowKind): { name: string; rest: string } {
       ];
       return { name: count(what.users, "user"), rest: [lengths(what), ...more].join(", ") };
     }
+    case "tune":
+      return { name: "Tune", rest: tuneWords(what.target) };
     case "quality": {
       const tokens = what.tokens === null ? "whole text" : `${whole(what.tokens)}${nbsp}tokens`;
       return what.base === null
@@ -129,6 +133,30 @@ function nats(value: number): string {
   return value < 0.0005 ? value.toExponential(1) : value.toFixed(3);
 }
 
+/** What tuning is for: `for 512 + 128 tokens`, `for decode`. */
+function tuneWords(target: TuneFor): string {
+  return target.tune === "mix" ? `for ${lengths(target)}` : `for ${target.tune}`;
+}
+
+/** Settings of a choice; none differ from the usual ones = those. */
+export function choiceWords(settings: readonly Setting[]): string {
+  return settings.length === 0 ? "the usual settings" : settingsWords(settings);
+}
+
+/** How much faster: `+12 %`; `none` where the usual settings stand. */
+function gainWords(gain: number): string {
+  return gain <= 1 ? "none" : `+${percent(gain - 1)}`;
+}
+
+/** Both speeds, as far as they matter: `prefill 350, decode 138 tok/s`. */
+export function bothWords({ prefill, decode }: BothSpeeds): string {
+  const parts = [
+    ...(prefill === null ? [] : [`prefill ${speed(prefill)}`]),
+    ...(decode === null ? [] : [`decode ${speed(decode)}`]),
+  ];
+  return parts.length === 0 ? "" : `${parts.join(", ")}${nbsp}tok/s`;
+}
+
 /** A main figure without its unit, as far as a table's head can name that. */
 export function figure(value: number, unit: Unit): string {
   switch (unit) {
@@ -140,6 +168,8 @@ export function figure(value: number, unit: Unit): string {
       return fine(value);
     case "divergence":
       return nats(value);
+    case "gain":
+      return gainWords(value);
   }
 }
 
@@ -155,6 +185,8 @@ export function figureWithUnit(value: number | null, unit: Unit): string {
       return `perplexity ${fine(value)}`;
     case "divergence":
       return `KL ${nats(value)}`;
+    case "gain":
+      return value <= 1 ? "no gain" : gainWords(value);
   }
 }
 
@@ -194,6 +226,13 @@ export function foundWords(found: Found): string | null {
         `first token after ${ttft(found.median)}, the last to wait ${ttft(found.worst)}`,
         `prefill ${speedWithUnit(found.prefill)} together`,
       ].join("; ");
+    case "tuned": {
+      const usual = bothWords(found.usual);
+      if (found.speeds === null) return `nothing is faster beyond doubt than the usual ${usual}`;
+      const sure =
+        found.gain_low === null ? "" : `; at least ${gainWords(found.gain_low)} in pairs`;
+      return `${choiceWords(found.choice)}: ${bothWords(found.speeds)}, usually ${usual}${sure}`;
+    }
     case "quality": {
       const own = `perplexity ${fine(found.perplexity)}${nbsp}±${nbsp}${fine(found.error)}`;
       if (found.base === null) return own;

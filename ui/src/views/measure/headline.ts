@@ -46,6 +46,8 @@ export function planLine(plan: PlanView): string {
   const tests = Number.isInteger(each)
     ? `${count(each, "test")}${models === 1 ? "" : " each"}`
     : `${count(plan.rows.length, "test")} in all`;
+  if (plan.rows.every(({ what }) => what.kind === "tune"))
+    return `${count(models, "model")}, raced`;
   return `${count(models, "model")}, ${tests}, ${oftenWords(plan)}`;
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Eta {
     running: Option<usize>,
     /// When the first sample of the run was about to be timed.
     first_timing: Option<f64>,
+    /// A run that ends at a time of its own, and when that is; the inner `None` = not known.
+    deadline: Option<Option<f64>>,
 }
 
 /// A test of the plan as it goes.
@@ -55,7 +57,13 @@ impl Eta {
             tests: vec![Now::default(); plan.tests.len()],
             running: None,
             first_timing: None,
+            deadline: None,
         }
+    }
+
+    /// The run ends then, whatever its tests are; `None` = not known.
+    pub(super) fn ends_at(&mut self, at: Option<f64>) {
+        self.deadline = Some(at);
     }
 
     fn now(&mut self) -> Option<&mut Now> {
@@ -137,6 +145,9 @@ impl Eta {
 
     /// Seconds that the rest takes; `None` where any of it is not known.
     pub(super) fn left(&self, at: f64) -> Option<f64> {
+        if let Some(deadline) = self.deadline {
+            return Some((deadline? - at).max(0.0));
+        }
         if let Order::Sustained { seconds } = self.order {
             let seconds = f64::from(seconds);
             return match self.first_timing {

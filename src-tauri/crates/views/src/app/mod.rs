@@ -24,16 +24,19 @@ mod measured;
 mod models;
 mod paths;
 mod plan;
+mod planning;
 mod quiet;
 mod readings;
 mod results;
 #[cfg(test)]
 mod results_fixture;
+mod resume;
 mod run;
 mod run_log;
 mod run_page;
 mod run_teller;
 mod settings;
+mod tuning;
 mod typed;
 
 use std::path::PathBuf;

@@ -2,6 +2,9 @@
 
 mod choice;
 mod sweep;
+pub(super) mod tuning;
+
+use std::collections::BTreeSet;
 
 use twospeed_engine::protocol::{Ability, PageCache};
 use twospeed_engine::{Settings, TestSpec};
@@ -10,7 +13,7 @@ use twospeed_library::display::shown;
 use twospeed_library::names::without_quantization;
 use twospeed_measure::model::MeasuredModel;
 use twospeed_measure::plan::{MAX_THREADS, Order, Plan, presets};
-use twospeed_measure::{Kind, PlannedTest};
+use twospeed_measure::{Kind, PlannedTest, RunRecord};
 use twospeed_workbench::{Subject, grouped, needs};
 
 pub(super) use self::choice::Choice;
@@ -55,10 +58,31 @@ pub(super) struct Candidate {
 
 /// A plan that can be run, and how the page sees it.
 pub(super) struct Prepared {
+    pub(super) how: How,
     pub(super) plan: Plan,
     pub(super) subjects: Vec<Subject>,
     pub(super) view: PlanView,
     pub(super) forecast: Forecast,
+}
+
+/// How a plan is run.
+pub(super) enum How {
+    /// From its beginning.
+    Whole,
+    /// Each model's settings are raced for this.
+    Tune(TuneFor),
+    /// Where a run was stopped or cut off.
+    Resume(Box<Resumed>),
+}
+
+/// A run that goes on.
+pub(super) struct Resumed {
+    /// The run as it is stored.
+    pub(super) run: RunRecord,
+    /// Positions of its plan that are missing.
+    pub(super) missing: BTreeSet<u32>,
+    /// Its tests that are not.
+    pub(super) kept: Vec<Test>,
 }
 
 /// What a plan is made with beside what was asked for.
@@ -73,6 +97,8 @@ pub(super) struct Around<'a> {
     pub(super) earlier: &'a [Test],
     /// What decode of a model cannot exceed here.
     pub(super) ceiling: &'a dyn Fn(&MeasuredModel) -> Option<f64>,
+    /// CPU variants that the engine has here, as far as is known.
+    pub(super) variants: usize,
     /// The model whose predictions are taken for right, for each of these.
     pub(super) base: &'a dyn Fn(&MeasuredModel) -> Option<MeasuredModel>,
 }
@@ -150,7 +176,21 @@ pub(super) fn prepare(
         plan.check()
             .map_err(|error| Problem::new("plan_impossible", shown(&error.to_string())))?;
     }
-    Ok(prepared(plan, subjects, names, hindrances, around))
+    let mut prepared = prepared(plan, subjects, names, hindrances, around);
+    if let Some(target) = choice.tunes() {
+        let rows = std::mem::take(&mut prepared.view.rows);
+        let rows = tuning::raced(rows, target, &prepared.forecast, around.variants);
+        prepared.view.seconds = sum(&rows);
+        prepared.view.rows = rows;
+        prepared.how = How::Tune(target);
+    }
+    Ok(prepared)
+}
+
+/// Seconds of all rows; `None` where one is not known, or there is none.
+fn sum(rows: &[PlannedRow]) -> Option<f64> {
+    let seconds = rows.iter().map(|row| row.seconds).sum::<Option<f64>>();
+    seconds.filter(|_| !rows.is_empty())
 }
 
 /// A plan with how the page sees it; each test has the row, name and quantization of its model.
@@ -187,13 +227,12 @@ pub(super) fn prepared(
             },
         });
     }
-    let sum = || rows.iter().map(|row| row.seconds).sum::<Option<f64>>();
     let view = PlanView {
         asked: around.asked.cloned(),
         seconds: match plan.order {
             _ if rows.is_empty() => None,
             Order::Sustained { seconds } => Some(f64::from(seconds)),
-            Order::OneByOne | Order::Interleaved => sum(),
+            Order::OneByOne | Order::Interleaved => sum(&rows),
         },
         rows,
         repetitions: plan.fewest(),
@@ -210,6 +249,7 @@ pub(super) fn prepared(
         hindrances,
     };
     Prepared {
+        how: How::Whole,
         plan,
         subjects,
         view,

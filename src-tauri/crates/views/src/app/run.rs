@@ -10,14 +10,16 @@ use twospeed_history::History;
 use twospeed_library::display::shown;
 use twospeed_measure::{Lease, Plan, PlannedTest, RunOutcome, Stop};
 use twospeed_workbench::{
-    RunRequest, Subject, bars, hold_lease, know_read_speed, needs, waiting_sentence,
+    ResumeRequest, RunRequest, Subject, bars, hold_lease, know_read_speed, needs, waiting_sentence,
 };
 use uuid::Uuid;
 
 use super::App;
-use super::plan::Prepared;
+use super::plan::tuning::target as target_of;
+use super::plan::{How, Prepared, Resumed};
 use super::run_log::RunLog;
 use super::run_teller::Teller;
+use super::tuning::race;
 use crate::Problem;
 use crate::frame::AppEvent;
 use crate::measure::*;
@@ -42,12 +44,16 @@ impl Run {
             stop,
         } = self;
         let Prepared {
+            how,
             plan,
             subjects,
             view,
             forecast,
         } = prepared;
         let mut teller = Teller::new(&app, &plan, forecast, &log, &stop);
+        if matches!(how, How::Tune(_)) {
+            teller.ends_after(view.seconds);
+        }
         teller.tell(RunStep::Asked {
             plan: view,
             at: Timestamp::now().to_string(),
@@ -56,12 +62,15 @@ impl Run {
             Err(problem) => (failed(problem), None),
             Ok(None) => (RunEnd::Stopped, None),
             Ok(Some(lease)) => {
-                let measured =
-                    measure(&app, &plan, &subjects, &history, &lease, &stop, &mut teller);
-                match measured.await {
-                    Ok(outcome) => (end_of(&outcome), Some(outcome.run.id)),
-                    Err(problem) => (failed(problem), None),
-                }
+                let with = With {
+                    app: &app,
+                    plan: &plan,
+                    subjects: &subjects,
+                    history: &history,
+                    lease: &lease,
+                    stop: &stop,
+                };
+                with.run(how, &mut teller).await
             }
         };
         let results = match run {
@@ -105,46 +114,102 @@ async fn wait(app: &App, stop: &Stop, teller: &mut Teller<'_>) -> Result<Option<
     }
 }
 
-async fn measure(
-    app: &App,
-    plan: &Plan,
-    subjects: &[Subject],
-    history: &History,
-    lease: &Lease,
-    stop: &Stop,
-    teller: &mut Teller<'_>,
-) -> Result<RunOutcome, Problem> {
-    let needs = |test: &PlannedTest| {
+/// What a run goes on with once it has the machine.
+struct With<'a> {
+    app: &'a App,
+    plan: &'a Plan,
+    subjects: &'a [Subject],
+    history: &'a History,
+    lease: &'a Lease,
+    stop: &'a Stop,
+}
+
+impl With<'_> {
+    /// To the end; the run whose results can be compared.
+    async fn run(&self, how: How, teller: &mut Teller<'_>) -> (RunEnd, Option<Uuid>) {
+        let outcome = match how {
+            How::Whole => self.whole(teller).await,
+            How::Resume(resumed) => self.resumed(*resumed, teller).await,
+            How::Tune(target) => {
+                let is_raced = |subject: &&Subject| {
+                    let of =
+                        |test: &PlannedTest| test.model.fingerprint == subject.measured.fingerprint;
+                    self.plan.tests.iter().any(of)
+                };
+                let subjects: Vec<_> = self.subjects.iter().filter(is_raced).collect();
+                let with = (self.history, self.lease, self.stop);
+                let end = race(self.app, &subjects, target_of(target), with, teller).await;
+                return (end, None);
+            }
+        };
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(problem) => return (failed(problem), None),
+        };
+        if outcome.end == twospeed_measure::RunEnd::Complete {
+            self.read_speed(teller).await;
+        }
+        (end_of(&outcome), Some(outcome.run.id))
+    }
+
+    fn needs(&self, test: &PlannedTest) -> Option<u64> {
         let of = |subject: &&Subject| subject.measured.fingerprint == test.model.fingerprint;
-        needs(&subjects.iter().find(of)?.header, test)
-    };
-    let request = RunRequest {
-        plan,
-        engine: &*app.engine,
-        recorder: history,
-        needs: &needs,
-        stop,
-    };
-    let outcome = twospeed_workbench::run(request, lease, &mut |step| teller.step(step)).await?;
-    if outcome.end == twospeed_measure::RunEnd::Complete {
-        // After the tests, so that it disturbs none; they stand without it.
-        let known = know_read_speed(&*app.engine, history, plan, lease, || {
+        needs(&self.subjects.iter().find(of)?.header, test)
+    }
+
+    async fn whole(&self, teller: &mut Teller<'_>) -> Result<RunOutcome, Problem> {
+        let request = RunRequest {
+            plan: self.plan,
+            engine: &*self.app.engine,
+            recorder: self.history,
+            needs: &|test| self.needs(test),
+            stop: self.stop,
+        };
+        let outcome =
+            twospeed_workbench::run(request, self.lease, &mut |step| teller.step(step)).await?;
+        Ok(outcome)
+    }
+
+    async fn resumed(
+        &self,
+        resumed: Resumed,
+        teller: &mut Teller<'_>,
+    ) -> Result<RunOutcome, Problem> {
+        for test in resumed.kept {
+            teller.kept(test);
+        }
+        let request = ResumeRequest {
+            run: resumed.run,
+            missing: &resumed.missing,
+            engine: &*self.app.engine,
+            recorder: self.history,
+            needs: &|test| self.needs(test),
+            stop: self.stop,
+        };
+        let outcome =
+            twospeed_workbench::resume(request, self.lease, &mut |step| teller.step(step)).await?;
+        Ok(outcome)
+    }
+
+    /// After the tests, so that it disturbs none; they stand without it.
+    async fn read_speed(&self, teller: &mut Teller<'_>) {
+        let engine = &*self.app.engine;
+        let known = know_read_speed(engine, self.history, self.plan, self.lease, || {
             teller.reads();
         });
         let known = tokio::select! {
             biased;
-            () = stop.asked() => Ok(()),
+            () = self.stop.asked() => Ok(()),
             known = known => known,
         };
         teller.loud();
         if let Err(problem) = known {
-            app.tell(AppEvent::Notice {
+            self.app.tell(AppEvent::Notice {
                 message: shown(&format!("The read speed was not measured: {problem}")),
                 failed: false,
             });
         }
     }
-    Ok(outcome)
 }
 
 /// The results that Compare can show, in the order they were measured.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::PlanRequest;
+use super::{PlanRequest, TuneFor};
 
 /// A plan made ready, before it is run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -48,6 +48,23 @@ pub enum RowOrder {
         /// Seconds.
         seconds: u32,
     },
+}
+
+/// A run that was stopped or cut off, with tests that are missing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct ResumableRun {
+    /// Its id.
+    pub run: String,
+    /// When it began (UTC).
+    pub at: String,
+    /// Names of its models.
+    pub models: Vec<String>,
+    /// Tests that are missing.
+    pub missing: u32,
+    /// All tests of its plan.
+    pub of: u32,
+    /// It was cut off; otherwise the person stopped it.
+    pub interrupted: bool,
 }
 
 /// Tests of a model that cannot be measured.
@@ -144,6 +161,11 @@ pub enum RowKind {
         /// One prompt for all.
         shared_prompt: bool,
     },
+    /// The fastest settings.
+    Tune {
+        /// For what.
+        target: TuneFor,
+    },
     /// Predictions of a text.
     Quality {
         /// Tokens that are read; `None` = the whole text.
@@ -168,6 +190,8 @@ pub enum Unit {
     Perplexity,
     /// Mean Kullback-Leibler divergence, nats.
     Divergence,
+    /// Speed of what tuning found over that of the usual settings: 1 = no faster.
+    Gain,
 }
 
 /// The two speeds.

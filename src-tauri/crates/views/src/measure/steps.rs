@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 use twospeed_measure::Warning;
 
-use super::PlanView;
+use super::{BothSpeeds, PlanView, Setting, TuneStep};
 
 /// A step of a run. Every one is kept, so that `follow_run` can tell a run from its start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -97,6 +97,13 @@ pub enum RunStep {
         warnings: Vec<Warning>,
         /// State of the machine after it.
         machine: MachineNow,
+    },
+    /// Settings are raced.
+    Tuning {
+        /// The test's place in the plan.
+        position: u32,
+        /// How far it is.
+        what: TuneStep,
     },
     /// The read speed is measured, which ceilings need.
     ReadSpeed,
@@ -221,6 +228,17 @@ pub enum Found {
         median: f64,
         /// The longest of them.
         worst: f64,
+    },
+    /// The fastest settings, beside the usual ones.
+    Tuned {
+        /// In which they differ; none = the usual settings stand.
+        choice: Vec<Setting>,
+        /// Lower 95 % bound of the gain; `None` where nothing was faster.
+        gain_low: Option<f64>,
+        /// Speeds of the usual settings.
+        usual: BothSpeeds,
+        /// Speeds of what was found; `None` where the usual settings stand.
+        speeds: Option<BothSpeeds>,
     },
     /// Predictions of a text.
     Quality {

@@ -4,6 +4,7 @@
 mod compare;
 mod frame;
 mod jobs;
+mod kinds;
 mod measure;
 mod measured;
 mod models;

@@ -15,18 +15,18 @@ use twospeed_views::measure::*;
 use crate::{Window, row, write_model};
 
 /// Steps with the time when they arrived.
-type Heard = watch::Receiver<Vec<(Instant, RunEvent)>>;
+pub(crate) type Heard = watch::Receiver<Vec<(Instant, RunEvent)>>;
 
 /// What a page does when it is told that a section is about to be timed.
 #[derive(Clone, Copy, PartialEq)]
-enum Page {
+pub(crate) enum Page {
     /// Paints within a moment.
     Paints,
     /// Never does.
     Sleeps,
 }
 
-fn follow(app: &Arc<App>, page: Page) -> Heard {
+pub(crate) fn follow(app: &Arc<App>, page: Page) -> Heard {
     let (say, heard) = watch::channel(Vec::new());
     let say = std::sync::Mutex::new(say);
     let (app, painter) = (app.clone(), app.clone());
@@ -55,18 +55,18 @@ fn follow(app: &Arc<App>, page: Page) -> Heard {
     heard
 }
 
-async fn until(heard: &mut Heard, wanted: impl Fn(&RunStep) -> bool) -> Vec<RunStep> {
+pub(crate) async fn until(heard: &mut Heard, wanted: impl Fn(&RunStep) -> bool) -> Vec<RunStep> {
     let all = heard.wait_for(|heard| heard.iter().any(|(_, event)| wanted(&event.step)));
     let all = tokio::time::timeout(Duration::from_secs(60), all).await;
     let all = all.expect("it never happened").unwrap();
     all.iter().map(|(_, event)| event.step.clone()).collect()
 }
 
-async fn ended(heard: &mut Heard) -> Vec<RunStep> {
+pub(crate) async fn ended(heard: &mut Heard) -> Vec<RunStep> {
     until(heard, |step| matches!(step, RunStep::Ended { .. })).await
 }
 
-fn end_of(steps: &[RunStep]) -> (&RunEnd, &[String]) {
+pub(crate) fn end_of(steps: &[RunStep]) -> (&RunEnd, &[String]) {
     match steps.last() {
         Some(RunStep::Ended { end, results }) => (end, results),
         other => panic!("{other:?}"),
@@ -74,7 +74,7 @@ fn end_of(steps: &[RunStep]) -> (&RunEnd, &[String]) {
 }
 
 /// How the tests ended, by position.
-fn ends(steps: &[RunStep]) -> Vec<(u32, &TestEnd)> {
+pub(crate) fn ends(steps: &[RunStep]) -> Vec<(u32, &TestEnd)> {
     steps
         .iter()
         .filter_map(|step| match step {
@@ -329,7 +329,7 @@ async fn samples_that_are_over_in_a_moment_do_not_wait_for_a_picture_each() {
     );
 }
 
-fn code<T: std::fmt::Debug>(result: Result<T, Problem>) -> String {
+pub(crate) fn code<T: std::fmt::Debug>(result: Result<T, Problem>) -> String {
     let problem = result.unwrap_err();
     assert!(problem.message.ends_with('.'), "{}", problem.message);
     problem.code

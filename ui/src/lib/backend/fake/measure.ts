@@ -99,7 +99,15 @@ function made(
 }
 
 export const measure: Handlers<
-  "plan" | "offers" | "start_run" | "follow_run" | "stop_run" | "painted" | "calibrate"
+  | "plan"
+  | "offers"
+  | "start_run"
+  | "follow_run"
+  | "stop_run"
+  | "resumable"
+  | "resume_run"
+  | "painted"
+  | "calibrate"
 > = {
   plan: ({ request }, fake) => plan(fake, request),
   offers: ({ request }, fake) => {
@@ -127,6 +135,15 @@ export const measure: Handlers<
       throw busy;
     }
     start(fake, request);
+    return null;
+  },
+  resumable: (_, fake) => fake.world.resumable,
+  resume_run: (_, fake) => {
+    const ids = fake.world.models.groups.flatMap(({ rows }) =>
+      rows.flatMap(({ id, hindrance }) => (hindrance === null ? [id] : [])),
+    );
+    fake.world.resumable = null;
+    start(fake, { models: ids.slice(0, 2), tests: { preset: "quick" }, threads: null });
     return null;
   },
   follow_run: async (_, fake, tell) => {

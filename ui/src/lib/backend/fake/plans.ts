@@ -78,7 +78,7 @@ function shapesOf(tests: Tests): Shapes {
     case "article":
       return { kinds: bothSpeeds, repetitions: 5 };
     case "tune":
-      return { kinds: bothSpeeds, repetitions: 5 };
+      return { kinds: [{ kind: "tune", target: tests.target }], repetitions: 1 };
     case "context_curve": {
       const depths = [0, 512, 1024, 2048, 4096, CONTEXT - 512];
       const kinds = depths
@@ -184,6 +184,8 @@ function unitOf(what: RowKind): Unit {
       return "seconds";
     case "quality":
       return what.base === null ? "perplexity" : "divergence";
+    case "tune":
+      return "gain";
     default:
       return "tokens_per_second";
   }
@@ -251,6 +253,20 @@ export function sampleOf(model: Plannable, what: RowKind): Made {
         worst: one * users,
       };
       return { value: each * users, found, seconds: one * users + generate / each };
+    }
+    case "tune": {
+      const usual = { prefill, decode };
+      const found: Found = {
+        found: "tuned",
+        choice: [
+          { key: "n_threads", value: "2" },
+          { key: "n_ubatch", value: "1024" },
+        ],
+        gain_low: 1.09,
+        usual,
+        speeds: { prefill: prefill * 1.15, decode: decode * 1.1 },
+      };
+      return { value: 1.12, found, seconds: 90 };
     }
     case "quality": {
       const own = { perplexity: 18.42, error: 0.31 };

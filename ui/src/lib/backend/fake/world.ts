@@ -1,4 +1,12 @@
-import type { FigureView, ModelsView, ResultsView, RunEvent, RunPage, Start } from "../bindings";
+import type {
+  FigureView,
+  ModelsView,
+  ResultsView,
+  ResumableRun,
+  RunEvent,
+  RunPage,
+  Start,
+} from "../bindings";
 import type { RunScript } from "../fake-runs";
 
 /** What the scripted program knows. Its handlers change it as the person acts. */
@@ -21,6 +29,8 @@ export interface World {
   run: RunEvent[];
   /** GPUs that the engine computes on. */
   gpus: string[];
+  /** A run with tests that are missing. */
+  resumable: ResumableRun | null;
   /** What the pickers give. */
   picked: string | null;
 }

@@ -247,6 +247,7 @@ function world(): World {
     hold: null,
     run: [],
     gpus: [],
+    resumable: null,
     picked: "/home/ada/models",
   };
 }
@@ -347,6 +348,14 @@ function longNames(): World {
 function failures(): World {
   const made = usual();
   made.script = "killed";
+  made.resumable = {
+    run: "run 1",
+    at: "2026-11-30T13:02:00Z",
+    models: ["SmolLM2 135M Instruct Q4_1", "Gemma 3 270M it Q4_K_M"],
+    missing: 5,
+    of: 12,
+    interrupted: true,
+  };
   made.start.notices = [
     "The history of 29 November could not be read. It is kept as history.damaged.sqlite, and a new one was begun.",
   ];

@@ -224,6 +224,15 @@ impl Forecast {
         }
     }
 
+    /// Seconds of one timed section of the test at this place.
+    pub(in super::super) fn timed(&self, position: usize) -> Option<f64> {
+        let ahead = self.tests.get(position)?;
+        match ahead.same {
+            Some(same) => Some(same.sample),
+            None => self.seconds(&ahead.place(), ahead.work.sample?),
+        }
+    }
+
     /// Seconds of the test at this place in all.
     pub(in super::super) fn whole(&self, position: usize) -> Option<f64> {
         Some(self.of(position)?.whole())

@@ -6,8 +6,9 @@ use twospeed_measure::model::MeasuredModel;
 use twospeed_measure::plan::presets::{self, Preset};
 use twospeed_measure::plan::{FEWEST_UNTIL, MAX_USERS, Order, Until};
 use twospeed_measure::{Kind, PlannedTest};
+use twospeed_workbench::tune;
 
-use super::sweep;
+use super::{sweep, tuning};
 use crate::Problem;
 use crate::measure::*;
 
@@ -72,7 +73,7 @@ impl Choice {
             Tests::FirstToken { .. } => own("first_token", SERVED_REPETITIONS),
             Tests::PrefixCache { .. } => own("prefix_cache", SERVED_REPETITIONS),
             Tests::Sustained { minutes } => named(presets::sustained(minutes * 60)),
-            Tests::Tune { .. } => own("tune", presets::article().repetitions),
+            Tests::Tune { .. } => own(tune::PRESET, 1),
             Tests::Offload => own("offload", presets::quick().repetitions),
             Tests::Own {
                 repetitions,
@@ -101,6 +102,14 @@ impl Choice {
         }
     }
 
+    /// What tuning is for, where it is that.
+    pub(in super::super) fn tunes(&self) -> Option<TuneFor> {
+        match &self.tests {
+            Tests::Tune { target } => Some(*target),
+            _ => None,
+        }
+    }
+
     /// Predictions are held against those of a base.
     pub(in super::super) fn needs_base(&self) -> bool {
         matches!(self.tests, Tests::FaceOff { quality: true, .. })
@@ -114,7 +123,12 @@ impl Choice {
     ) -> Vec<(TestSpec, Kind)> {
         match &self.tests {
             Tests::Quick | Tests::Offload => presets::quick().tests,
-            Tests::Article | Tests::Tune { .. } => presets::article().tests,
+            Tests::Article => presets::article().tests,
+            // The tests that it races with: what they take tells what it will take.
+            Tests::Tune { target } => {
+                let tests = tuning::target(*target).tests();
+                tests.into_iter().map(|spec| (spec, Kind::Speed)).collect()
+            }
             Tests::ContextCurve { deepest } => {
                 presets::context_curve(within(limits.context, *deepest, presets::PROMPT)).tests
             }
@@ -277,6 +291,11 @@ fn check(tests: &Tests) -> Result<(), Problem> {
                     ),
                 ),
             }
+        }
+        Tests::Tune {
+            target: TuneFor::Mix { prompt, generate },
+        } if *prompt == 0 || *generate == 0 => {
+            no_tests("There is nothing to tune: give a prompt and an answer of at least 1 token.")
         }
         Tests::FirstToken { prompt: 0, .. } => {
             no_tests("There is nothing to measure: give a prompt of at least 1 token.")

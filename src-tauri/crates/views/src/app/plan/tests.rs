@@ -45,6 +45,7 @@ fn around(available: Option<u64>) -> Around<'static> {
         available,
         earlier: &[],
         ceiling: &|_| Some(7.0),
+        variants: 2,
         base: &|_| None,
     }
 }
