@@ -18,6 +18,7 @@ mod folder;
 mod foreign;
 mod history;
 mod import;
+mod latest;
 pub mod llama_bench;
 mod notice;
 mod open;

@@ -11,13 +11,8 @@ use crate::History;
 use crate::columns::Cells;
 use crate::error::{Fault, HistoryError};
 use crate::read::{self, Extra};
-use crate::run::{
-    LatestFilter, ModelName, RunFilter, RunOverview, TestCounts, Unreadable, WholeRun,
-};
+use crate::run::{ModelName, RunFilter, RunOverview, TestCounts, Unreadable, WholeRun};
 use crate::test::Test;
-
-/// The kind whose samples are llama-bench speeds.
-const SPEED: &str = "speed";
 
 impl History {
     /// Runs as lines of a list, newest first.
@@ -45,45 +40,6 @@ impl History {
             .map_err(|fault| self.explain(fault))
     }
 
-    /// The finished speed tests of each model for each prompt, generation and depth in the newest
-    /// run that has any, so that a sweep over settings stays whole; newest runs first. What a chart
-    /// shows when no run was chosen. Suspect results that were not allowed are left out.
-    pub async fn latest(&self, filter: &LatestFilter) -> Result<Vec<WholeRun>, HistoryError> {
-        self.latest_of(SPEED, filter).await
-    }
-
-    /// As [`History::latest`], for the tests of a kind by its [key](twospeed_measure::Kind::key):
-    /// `users`, `first_token`, `prefix_cache`, `quality`. A kind's own numbers (how many users, which
-    /// base) tell tests apart like prompt and generation do.
-    pub async fn latest_of(
-        &self,
-        kind: &str,
-        filter: &LatestFilter,
-    ) -> Result<Vec<WholeRun>, HistoryError> {
-        let mut reading = self.reading().await?;
-        latest(&mut reading, kind, filter)
-            .await
-            .map_err(|fault| self.explain(fault))
-    }
-
-    /// Every finished speed test of these models on this machine that is not deleted, newest first:
-    /// what the time of a plan is told from. Suspect results that were not allowed are left out.
-    pub async fn finished_tests(&self, filter: &LatestFilter) -> Result<Vec<Test>, HistoryError> {
-        self.finished_of(SPEED, filter).await
-    }
-
-    /// As [`History::finished_tests`], for the tests of a kind by its key.
-    pub async fn finished_of(
-        &self,
-        kind: &str,
-        filter: &LatestFilter,
-    ) -> Result<Vec<Test>, HistoryError> {
-        let mut reading = self.reading().await?;
-        finished(&mut reading, kind, filter)
-            .await
-            .map_err(|fault| self.explain(fault))
-    }
-
     /// The run that a person means: its id, or a part of it (ids of one minute begin alike, so lists
     /// show the end, of which people write the beginning).
     pub async fn find_run(&self, wanted: &str) -> Result<Uuid, HistoryError> {
@@ -104,7 +60,7 @@ impl History {
 }
 
 /// A list to bind: SQLite reads it with `json_each`, so that the statement stays one text.
-fn list<T: ToString>(values: &[T]) -> String {
+pub(crate) fn list<T: ToString>(values: &[T]) -> String {
     serde_json::Value::from_iter(values.iter().map(ToString::to_string)).to_string()
 }
 
@@ -221,14 +177,14 @@ async fn suspect(
 
 /// Tests as far as this version can read them.
 #[derive(Default)]
-struct Tests {
-    tests: Vec<Test>,
+pub(crate) struct Tests {
+    pub(crate) tests: Vec<Test>,
     /// Each with the run it belongs to.
-    unreadable: Vec<(Uuid, Unreadable)>,
+    pub(crate) unreadable: Vec<(Uuid, Unreadable)>,
 }
 
 /// Tests with their samples, in the order they ran.
-async fn tests(connection: &mut SqliteConnection, ids: &[Uuid]) -> Result<Tests, Fault> {
+pub(crate) async fn tests(connection: &mut SqliteConnection, ids: &[Uuid]) -> Result<Tests, Fault> {
     const WHICH: &str = " WHERE test.id IN (SELECT value FROM json_each(?))
          ORDER BY test.run, test.position, test.started_at, test.id";
     let rows = sqlx::query(sqlx::AssertSqlSafe(format!("{}{WHICH}", read::TEST)))
@@ -332,13 +288,12 @@ pub(crate) async fn run_row(
 }
 
 pub(crate) fn uuids(texts: &[String]) -> Result<Vec<Uuid>, Fault> {
-    texts
-        .iter()
-        .map(|text| {
-            text.parse()
-                .map_err(|error| Fault::Unreadable(format!("id {text}, {error}")))
-        })
-        .collect()
+    texts.iter().map(|text| uuid(text)).collect()
+}
+
+pub(crate) fn uuid(text: &str) -> Result<Uuid, Fault> {
+    text.parse()
+        .map_err(|error| Fault::Unreadable(format!("id {text}, {error}")))
 }
 
 async fn whole_runs(
@@ -358,7 +313,7 @@ async fn whole_runs(
 }
 
 /// Puts tests into their runs: `ids` in that order, whether they have tests or not.
-async fn with_runs(
+pub(crate) async fn with_runs(
     connection: &mut SqliteConnection,
     found: Tests,
     ids: Vec<Uuid>,
@@ -387,61 +342,6 @@ async fn with_runs(
         }
     }
     Ok(ids.iter().filter_map(|id| runs.remove(id)).collect())
-}
-
-async fn latest(
-    connection: &mut SqliteConnection,
-    kind: &str,
-    filter: &LatestFilter,
-) -> Result<Vec<WholeRun>, Fault> {
-    let ids = sqlx::query_scalar::<_, String>(
-        "SELECT id FROM (
-             SELECT test.id, dense_rank() OVER (
-                        PARTITION BY test.model, test.kind_detail, test.n_prompt, test.n_gen,
-                                     test.n_depth
-                        ORDER BY coalesce(run.started_at, run.imported_at) DESC, run.id DESC) AS age
-             FROM test JOIN run ON run.id = test.run
-             WHERE test.status = 'done' AND test.kind = ?3 AND run.deleted_at IS NULL
-               AND (test.suspect IS NULL OR test.allowed_at IS NOT NULL)
-               AND (?1 IS NULL OR run.machine = ?1)
-               AND (?2 IS NULL OR test.model IN (SELECT value FROM json_each(?2))))
-         WHERE age = 1",
-    )
-    .bind(filter.machine.as_deref())
-    .bind(filter.models.as_deref().map(list))
-    .bind(kind)
-    .fetch_all(&mut *connection)
-    .await?;
-    let found = tests(connection, &uuids(&ids)?).await?;
-    let mut ids: Vec<Uuid> = found.tests.iter().map(|test| test.record.run).collect();
-    ids.extend(found.unreadable.iter().map(|(run, _)| *run));
-    ids.sort();
-    ids.dedup();
-    let mut runs = with_runs(connection, found, ids).await?;
-    runs.sort_by_key(|run| std::cmp::Reverse((run.run.started_at, run.run.id)));
-    Ok(runs)
-}
-
-async fn finished(
-    connection: &mut SqliteConnection,
-    kind: &str,
-    filter: &LatestFilter,
-) -> Result<Vec<Test>, Fault> {
-    let ids = sqlx::query_scalar::<_, String>(
-        "SELECT test.id FROM test JOIN run ON run.id = test.run
-         WHERE test.status = 'done' AND test.kind = ?3 AND run.deleted_at IS NULL
-           AND (test.suspect IS NULL OR test.allowed_at IS NOT NULL)
-           AND (?1 IS NULL OR run.machine = ?1)
-           AND (?2 IS NULL OR test.model IN (SELECT value FROM json_each(?2)))",
-    )
-    .bind(filter.machine.as_deref())
-    .bind(filter.models.as_deref().map(list))
-    .bind(kind)
-    .fetch_all(&mut *connection)
-    .await?;
-    let mut tests = tests(connection, &uuids(&ids)?).await?.tests;
-    tests.sort_by_key(|test| std::cmp::Reverse((test.record.started_at, test.record.id)));
-    Ok(tests)
 }
 
 async fn find_run(connection: &mut SqliteConnection, wanted: &str) -> Result<Vec<Uuid>, Fault> {

@@ -7,7 +7,8 @@ use uuid::Uuid;
 use super::{Foreign, Row, identity};
 use crate::History;
 use crate::error::{Fault, HistoryError};
-use crate::import::{Arriving, Form, Imported};
+use crate::import::{Arriving, Form, Imported, ImportedRun, Outcome};
+use crate::query;
 use crate::read::Extra;
 use crate::run::{Origin, Run, RunStatus};
 use crate::test::{Test, Told};
@@ -29,6 +30,8 @@ impl History {
             notes,
             ..Imported::of(form)
         };
+        let (rows, own) = self.without_own(rows).await?;
+        imported.runs.extend(own);
         for rows in groups(rows) {
             let lines: Vec<(Uuid, usize)> = rows
                 .iter()
@@ -46,6 +49,48 @@ impl History {
         Ok(imported)
     }
 
+    /// The rows without those that Twospeed measured and wrote in this form: their samples are
+    /// here to the nanosecond. Gives the runs that have them.
+    async fn without_own(
+        &self,
+        rows: Vec<Row>,
+    ) -> Result<(Vec<Row>, Vec<ImportedRun>), HistoryError> {
+        let mut reading = self.reading().await?;
+        let mut others = Vec::new();
+        let mut own: Vec<(ImportedRun, bool)> = Vec::new();
+        for row in rows {
+            let found = own_run(&mut reading, &row.test)
+                .await
+                .map_err(|fault| self.explain(fault))?;
+            let Some((id, deleted)) = found else {
+                others.push(row);
+                continue;
+            };
+            match own.iter_mut().find(|(run, _)| run.id == id) {
+                Some((run, _)) => run.known += 1,
+                None => {
+                    let run = ImportedRun {
+                        id,
+                        outcome: match deleted {
+                            true => Outcome::Restored,
+                            false => Outcome::AlreadyThere,
+                        },
+                        taken: 0,
+                        known: 1,
+                    };
+                    own.push((run, deleted));
+                }
+            }
+        }
+        drop(reading);
+        let deleted = own.iter().filter(|(_, deleted)| *deleted);
+        let deleted: Vec<Uuid> = deleted.map(|(run, _)| run.id).collect();
+        if !deleted.is_empty() {
+            self.restore_runs(&deleted).await?;
+        }
+        Ok((others, own.into_iter().map(|(run, _)| run).collect()))
+    }
+
     /// The run that already has one of these tests, and how many tests it has.
     async fn known_run(
         &self,
@@ -56,6 +101,38 @@ impl History {
             .await
             .map_err(|fault| self.explain(fault))
     }
+}
+
+/// The run of Twospeed's own that has a test with these very samples, and whether it is deleted.
+async fn own_run(
+    connection: &mut SqliteConnection,
+    test: &Test,
+) -> Result<Option<(Uuid, bool)>, Fault> {
+    if test.samples.is_empty() || !test.record.kind.is_speed() {
+        return Ok(None);
+    }
+    let samples = test
+        .samples
+        .iter()
+        .map(|record| record.sample.ns.to_string());
+    let spec = test.record.spec;
+    let found: Option<(String, bool)> = sqlx::query_as(
+        "SELECT run.id, run.deleted_at IS NOT NULL FROM test JOIN run ON run.id = test.run
+         WHERE run.origin IN ('measured', 'imported') AND test.kind = 'speed'
+           AND test.n_prompt = ?1 AND test.n_gen = ?2 AND test.n_depth = ?3
+           AND (SELECT group_concat(ns) FROM (SELECT ns FROM sample WHERE sample.test = test.id
+                                              ORDER BY sample_index)) = ?4
+         LIMIT 1",
+    )
+    .bind(spec.n_prompt)
+    .bind(spec.n_gen)
+    .bind(spec.n_depth)
+    .bind(samples.collect::<Vec<_>>().join(","))
+    .fetch_optional(connection)
+    .await?;
+    found
+        .map(|(run, deleted)| Ok((query::uuid(&run)?, deleted)))
+        .transpose()
 }
 
 async fn known_run(
@@ -71,10 +148,7 @@ async fn known_run(
     .fetch_optional(connection)
     .await?;
     found
-        .map(|(run, tests)| match run.parse() {
-            Ok(run) => Ok((run, tests)),
-            Err(error) => Err(Fault::Unreadable(format!("run, {error}"))),
-        })
+        .map(|(run, tests)| Ok((query::uuid(&run)?, tests)))
         .transpose()
 }
 

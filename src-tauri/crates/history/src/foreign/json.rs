@@ -25,14 +25,16 @@ enum Program {
 pub(super) fn read(text: &str) -> Option<(Form, Found)> {
     let mut found = Found::default();
     let mut first: Option<(usize, Program)> = None;
-    let mut at = 0;
-    while let Some(object) = next_object(text, at) {
+    let (mut at, mut line) = (0, 1);
+    while let Some(object) = next_object(text, at, line) {
+        line = object.line;
         let Some(program) = program_of(object.text) else {
             // Something else; rows may lie within.
             at = object.start + 1;
             continue;
         };
         at = object.start + object.text.len();
+        line += object.text.matches('\n').count();
         let (_, expected) = *first.get_or_insert((object.start, program));
         if program != expected {
             found.reject(object.line, "it is of another program than the rows before");
@@ -65,8 +67,8 @@ fn program_of(object: &str) -> Option<Program> {
     (has("build_commit") || has("n_prompt") || has("n_gen")).then_some(Program::Bench)
 }
 
-/// The next object that begins at or after `from`: a brace and then a name.
-fn next_object(text: &str, from: usize) -> Option<Object<'_>> {
+/// The next object that begins at or after `from`, which is on `line`: a brace and then a name.
+fn next_object(text: &str, from: usize, line: usize) -> Option<Object<'_>> {
     let bytes = text.as_bytes();
     let starts_object = |at: usize| {
         let mut rest = bytes[at + 1..]
@@ -78,7 +80,7 @@ fn next_object(text: &str, from: usize) -> Option<Object<'_>> {
     let (end, whole) = end_of(bytes, start);
     Some(Object {
         start,
-        line: text[..start].matches('\n').count() + 1,
+        line: line + text[from..start].matches('\n').count(),
         text: &text[start..end],
         whole,
     })

@@ -7,7 +7,7 @@ use twospeed_history::llama_bench::{self, Row, write_batched};
 use twospeed_history::{Form, History, Imported, Origin, Outcome, RunFilter, Test, WholeRun};
 use twospeed_measure::Kind;
 
-use crate::{open, records};
+use crate::{open, records, usual_run};
 
 /// A file that llama-bench printed.
 pub fn sample(name: &str) -> String {
@@ -217,6 +217,27 @@ async fn samples_that_come_later_complete_what_is_there() {
     let speed = tests[0].speed().unwrap();
     assert_eq!(speed.samples.len(), 3);
     assert!((speed.mean - 240.845_721).abs() < 1e-5, "{}", speed.mean);
+}
+
+#[tokio::test]
+async fn what_was_measured_here_does_not_come_back_as_another_machines() {
+    let desk = Desk::new().await;
+    let (run, _) = usual_run(&desk.history).await;
+    let file = written("json", &desk.tests().await);
+    let imported = desk.import(file.clone()).await;
+    let came = &imported.runs[0];
+    assert_eq!(
+        (came.id, came.outcome, came.known),
+        (run.id, Outcome::AlreadyThere, 2)
+    );
+    assert_eq!(desk.runs().await.len(), 1);
+    desk.history
+        .delete_runs(&[run.id], records::at(0))
+        .await
+        .unwrap();
+    let imported = desk.import(file).await;
+    assert_eq!(imported.runs[0].outcome, Outcome::Restored);
+    assert_eq!(desk.runs().await.len(), 1);
 }
 
 #[tokio::test]
