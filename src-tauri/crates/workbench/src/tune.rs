@@ -14,7 +14,7 @@ use twospeed_engine::{Engine, Settings};
 use twospeed_measure::machine::Machine;
 use twospeed_measure::model::MeasuredModel;
 use twospeed_measure::threads::{Topology, default_threads};
-use twospeed_measure::tune::{Choice, Decision, Searched, Share, Target, TuneProgress};
+use twospeed_measure::tune::{Choice, Decision, Searched, Share, Stage, Target, TuneProgress};
 use twospeed_measure::{Lease, PlannedTest, Recorder, Stop};
 use uuid::Uuid;
 
@@ -62,6 +62,8 @@ pub struct TuneOutcome {
     pub searched: Option<Searched>,
     /// Seconds it took, from the lease to the decision.
     pub seconds: f64,
+    /// Stages whose time was up before their choices were measured.
+    pub untried: Vec<Stage>,
     /// What was decided.
     pub decision: Decision,
 }
@@ -91,6 +93,7 @@ pub async fn tune(
     let mut search = Search::new(request, &recorder, lease, &defaults, progress);
     let decided = search.run().await;
     let (searched, seconds) = (search.searched(), search.elapsed());
+    let untried = search.untried();
     let complete = matches!(&decided, Ok(decision) if *decision != Decision::Stopped);
     let ended = recorder.end(Timestamp::now(), complete).await;
     let decision = decided?;
@@ -102,6 +105,7 @@ pub async fn tune(
         defaults,
         searched,
         seconds,
+        untried,
         decision,
     })
 }

@@ -319,6 +319,7 @@ async fn the_fastest_settings_are_found_in_a_quarter_of_the_grids_time() {
             searched.budget_seconds
         );
         assert!(searched.budget_seconds <= 0.25 * grid);
+        assert_eq!(told.outcome().untried, []);
     }
 }
 
@@ -516,6 +517,7 @@ async fn a_stage_that_finds_no_time_leaves_the_best_so_far() {
         })
         .collect();
     assert!(late.contains(&Stage::Variant), "{late:?}");
+    assert!(told.outcome().untried.contains(&Stage::Variant));
     assert!(matches!(told.outcome().decision, Decision::Defaults { .. }));
 }
 

@@ -131,17 +131,23 @@ fn as_json(subject: &Subject, outcome: &TuneOutcome) -> Value {
         } => (Some(*default_speeds), Some(*speeds)),
         _ => (searched.map(|searched| searched.speeds), None),
     };
+    let (prompt, generate) = outcome.target.work();
     json!({
         "decision": decision,
         "model": subject.measured.name,
         "fingerprint": subject.measured.fingerprint,
         "target": outcome.target,
+        "work": {
+            "prompt": prompt,
+            "generate": generate,
+        },
         "run": outcome.run,
         "defaults": side(&outcome.defaults, outcome, default_speeds),
         "best": tuned.map(|choice| side(choice, outcome, speeds)),
         "gain": verdict.map(|verdict| verdict.median),
         "gain_low": verdict.and_then(|verdict| verdict.lower),
         "pairs": verdict.map(|verdict| verdict.pairs),
+        "untried": outcome.untried,
         "seconds": outcome.seconds,
         "budget_seconds": searched.map(|searched| searched.budget_seconds),
         "grid": searched.map(|searched| json!({
@@ -150,6 +156,11 @@ fn as_json(subject: &Subject, outcome: &TuneOutcome) -> Value {
             "decode_tests": searched.grid.decode_tests,
             "loads": searched.grid.loads,
             "seconds_at_least": searched.grid_seconds,
+            "space": searched.space,
+            "tests": {
+                "prefill": outcome.target.prefill().map(|test| test.n_prompt),
+                "decode": outcome.target.decode().map(|test| test.n_gen),
+            },
         })),
     })
 }

@@ -228,9 +228,9 @@ mod tests {
     fn a_round_is_its_tests_with_their_warm_ups() {
         // pp128 is a quarter of pp512, warmed up and timed: 2 * 2 / 4 = 1; tg16: 1 / 8.
         let costs = costs(Target::BENCH);
-        assert_eq!(costs.round(&Target::BENCH.screening(None)), 1.125);
+        assert_eq!(costs.round(&Target::BENCH.screening(false, 0)), 1.125);
         // 1 to start, then 3 * (2 * 1.125 + 2 * 1).
-        let rounds = costs.rounds(&Target::BENCH.screening(None), 2, 3, 2);
+        let rounds = costs.rounds(&Target::BENCH.screening(false, 0), 2, 3, 2);
         assert_eq!(rounds, 13.75);
     }
 

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::costs::Grid;
 use super::pairs::Verdict;
 use super::race::Fate;
-use super::space::{Choice, Stage};
+use super::space::{Choice, Space, Stage};
 use super::target::{Speeds, Target};
 
 /// A step of tuning. Nothing is said inside a timed section.
@@ -87,7 +87,9 @@ pub struct Searched {
     pub variant: String,
     /// Speeds of the defaults.
     pub speeds: Speeds,
-    /// Every combination.
+    /// Everything that may be turned.
+    pub space: Space,
+    /// Every combination of that.
     pub grid: Grid,
     /// Seconds that the grid would take at least: the defaults' speed for all of it.
     pub grid_seconds: f64,

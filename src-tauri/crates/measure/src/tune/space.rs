@@ -109,7 +109,7 @@ impl Stage {
 }
 
 /// Everything that may be turned, the defaults' value first in each list.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Space {
     /// CPU variants.
     pub variants: Vec<Option<String>>,

@@ -23,6 +23,8 @@ pub enum Target {
     },
 }
 
+/// llama-bench's prompt.
+const BENCH_PROMPT: u32 = 512;
 /// Prompts are measured no longer than this: the largest micro-batch that is tried fits in.
 const MOST_PROMPT: u32 = 2048;
 /// Answers are measured no longer than this: llama-bench's test.
@@ -30,6 +32,9 @@ const MOST_GENERATED: u32 = 128;
 /// Tokens of the tests that only sort out.
 const SCREEN_PROMPT: u32 = 128;
 const SCREEN_GENERATED: u32 = 16;
+/// Tokens that such a test has at least.
+const LEAST_PROMPT: u32 = 16;
+const LEAST_GENERATED: u32 = 4;
 
 /// Both speeds in tokens per second, as far as a target needs them.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -43,28 +48,29 @@ pub struct Speeds {
 impl Target {
     /// llama-bench's own tests as one request: 512 tokens read, 128 written.
     pub const BENCH: Self = Self::Mix {
-        prompt: 512,
-        generate: 128,
+        prompt: BENCH_PROMPT,
+        generate: MOST_GENERATED,
     };
+
+    /// Tokens that are read and that are written; `None` where that does not matter.
+    pub fn work(self) -> (Option<u32>, Option<u32>) {
+        match self {
+            Self::Prefill => (Some(BENCH_PROMPT), None),
+            Self::Decode => (None, Some(MOST_GENERATED)),
+            Self::Mix { prompt, generate } => (Some(prompt), Some(generate)),
+        }
+    }
 
     /// The prefill test by which it is decided; `None` where prefill does not matter.
     pub fn prefill(self) -> Option<TestSpec> {
-        let n_prompt = match self {
-            Self::Prefill => 512,
-            Self::Mix { prompt, .. } => prompt.min(MOST_PROMPT),
-            Self::Decode => return None,
-        };
-        Some(pp(n_prompt))
+        let (prompt, _) = self.work();
+        prompt.map(|tokens| pp(tokens.min(MOST_PROMPT)))
     }
 
     /// The decode test by which it is decided; `None` where decode does not matter.
     pub fn decode(self) -> Option<TestSpec> {
-        let n_gen = match self {
-            Self::Decode => MOST_GENERATED,
-            Self::Mix { generate, .. } => generate.min(MOST_GENERATED),
-            Self::Prefill => return None,
-        };
-        Some(tg(n_gen))
+        let (_, generate) = self.work();
+        generate.map(|tokens| tg(tokens.min(MOST_GENERATED)))
     }
 
     /// Both tests, prefill first.
@@ -72,16 +78,20 @@ impl Target {
         self.prefill().into_iter().chain(self.decode()).collect()
     }
 
-    /// Shorter tests to sort out with; a prompt is never shorter than `prompt` tokens where the
-    /// whole is longer.
-    pub fn screening(self, prompt: Option<u32>) -> Vec<TestSpec> {
-        let shortest = prompt.unwrap_or(SCREEN_PROMPT);
-        let prefill = self
-            .prefill()
-            .map(|whole| pp(whole.n_prompt.min(shortest.max(SCREEN_PROMPT))));
+    /// Shorter tests to sort out with, halved so many times; with whole prompts where those are
+    /// needed to see a difference.
+    pub fn screening(self, whole_prompts: bool, halvings: u32) -> Vec<TestSpec> {
+        let halved = |from: u32, least: u32| (from >> halvings).max(least.min(from));
+        let prefill = self.prefill().map(|whole| {
+            let from = match whole_prompts {
+                true => whole.n_prompt,
+                false => whole.n_prompt.min(SCREEN_PROMPT),
+            };
+            pp(halved(from, LEAST_PROMPT))
+        });
         let decode = self
             .decode()
-            .map(|whole| tg(whole.n_gen.min(SCREEN_GENERATED)));
+            .map(|whole| tg(halved(whole.n_gen.min(SCREEN_GENERATED), LEAST_GENERATED)));
         prefill.into_iter().chain(decode).collect()
     }
 
@@ -93,14 +103,10 @@ impl Target {
                 .filter(|speed| *speed > 0.0)
                 .map(|speed| f64::from(tokens) / speed)
         };
-        let seconds = match self {
-            Self::Prefill => part(512, speeds.prefill)?,
-            Self::Decode => part(MOST_GENERATED, speeds.decode)?,
-            Self::Mix { prompt, generate } => {
-                part(prompt, speeds.prefill)? + part(generate, speeds.decode)?
-            }
-        };
-        Some(seconds)
+        let (prompt, generate) = self.work();
+        let prefill = prompt.map_or(Some(0.0), |tokens| part(tokens, speeds.prefill))?;
+        let decode = generate.map_or(Some(0.0), |tokens| part(tokens, speeds.decode))?;
+        Some(prefill + decode)
     }
 }
 
@@ -235,14 +241,17 @@ mod tests {
     }
 
     #[test]
-    fn screening_is_shorter_and_keeps_as_much_prompt_as_is_asked_for() {
-        assert_eq!(names(&Target::BENCH.screening(None)), ["pp128", "tg16"]);
-        assert_eq!(names(&MIX.screening(Some(512))), ["pp512", "tg16"]);
+    fn screening_is_shorter_and_keeps_whole_prompts_where_they_are_needed() {
+        let bench = |whole, halvings| names(&Target::BENCH.screening(whole, halvings));
+        assert_eq!(bench(false, 0), ["pp128", "tg16"]);
+        assert_eq!(bench(true, 0), ["pp512", "tg16"]);
+        assert_eq!(bench(false, 1), ["pp64", "tg8"]);
+        assert_eq!(bench(false, 9), ["pp16", "tg4"]);
         let short = Target::Mix {
-            prompt: 64,
-            generate: 8,
+            prompt: 8,
+            generate: 2,
         };
-        assert_eq!(names(&short.screening(Some(512))), ["pp64", "tg8"]);
+        assert_eq!(names(&short.screening(true, 1)), ["pp8", "tg2"]);
     }
 
     #[test]

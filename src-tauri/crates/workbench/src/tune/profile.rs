@@ -28,7 +28,7 @@ pub struct Tuned {
 
 /// Keeps what was found as the newest of its machine, model and target; the defaults too where
 /// they are the fastest, so that they replace what was found before. Nothing where tuning was
-/// stopped.
+/// stopped, or found nothing faster before its time was up.
 ///
 /// Errors: the history's.
 pub async fn keep(
@@ -41,6 +41,8 @@ pub async fn keep(
         Decision::Tuned {
             choice, verdict, ..
         } => (choice, verdict.median, verdict.lower),
+        // Nobody knows whether they are the fastest.
+        Decision::Defaults { .. } if !outcome.untried.is_empty() => return Ok(()),
         // Against themselves.
         Decision::Defaults { .. } => (&outcome.defaults, 1.0, None),
         Decision::Stopped => return Ok(()),

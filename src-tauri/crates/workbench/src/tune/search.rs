@@ -19,6 +19,9 @@ const ROUNDS: u32 = 3;
 /// How often a stage goes on for those that cannot be told apart.
 const MOST_HEATS: u32 = 3;
 
+/// How often the tests of a stage may be halved to find time for it.
+const MOST_HALVINGS: u32 = 4;
+
 /// A change of engine or model may take this many times what is measured in a round; where it takes
 /// more, a choice is measured to its end before the next.
 const DEAR_CHANGE: f64 = 2.0;
@@ -36,6 +39,7 @@ pub(super) struct Search<'a> {
     progress: &'a mut (dyn FnMut(TuneProgress) + Send),
     began: Instant,
     searched: Option<Searched>,
+    untried: Vec<Stage>,
 }
 
 /// What the defaults' measurement says about the rest.
@@ -67,12 +71,18 @@ impl<'a> Search<'a> {
             progress,
             began: Instant::now(),
             searched: None,
+            untried: Vec::new(),
         }
     }
 
     /// The defaults' speeds and the time there was, once that is known.
     pub(super) fn searched(&self) -> Option<Searched> {
         self.searched.clone()
+    }
+
+    /// Stages whose time was up before their choices were measured.
+    pub(super) fn untried(&self) -> Vec<Stage> {
+        self.untried.clone()
     }
 
     /// Seconds since the beginning.
@@ -165,6 +175,7 @@ impl<'a> Search<'a> {
         let searched = Searched {
             variant: hello.variant.name.clone(),
             speeds,
+            space: space.clone(),
             grid,
             grid_seconds,
             budget_seconds: budget,
@@ -193,18 +204,10 @@ impl<'a> Search<'a> {
             stage,
             choices: choices.clone(),
         });
-        let whole = self.request.target.prefill().map(|test| test.n_prompt);
-        let tests = match stage {
-            // Decode knows no micro-batch.
-            Stage::MicroBatch => self.request.target.prefill().into_iter().collect(),
-            _ => {
-                let prompt = whole.filter(|_| stage.needs_whole_prompts());
-                self.request.target.screening(prompt)
-            }
-        };
         let until = known.costs.racing(known.budget);
+        let tests = self.screening(known, stage, &choices, until);
         let mut race = Race::new(choices.len());
-        let mut out_of_time = false;
+        let (mut out_of_time, mut was_cut) = (false, false);
         // Seconds that a choice took in the heat before.
         let mut each = None;
         for _ in 0..MOST_HEATS {
@@ -212,29 +215,26 @@ impl<'a> Search<'a> {
             if running.len() < 2 || self.request.stop.is_asked() {
                 break;
             }
-            let heat: Vec<Choice> = running.iter().map(|at| choices[*at].clone()).collect();
-            let mut rounds = Rounds {
-                choices: &heat,
-                tests: &tests,
-                rounds: ROUNDS,
-                order: Order::Interleaved,
-                paired: false,
-                limit: Some(until),
-            };
+            let left: Vec<Choice> = running.iter().map(|at| choices[*at].clone()).collect();
+            let mut rounds = heat(&left, &tests, until);
             let at_first = foresee(&known.costs, &mut rounds);
-            let foreseen = each.map_or(at_first, |each: f64| each * heat.len() as f64);
+            let foreseen = each.map_or(at_first, |each: f64| each * left.len() as f64);
             let start = self.elapsed();
             if start + foreseen > until {
                 out_of_time = true;
                 break;
             }
             let found = self.measure(&rounds).await?;
+            was_cut = self.elapsed() >= until && each.is_none();
             out_of_time |= self.elapsed() >= until;
-            each = Some((self.elapsed() - start) / heat.len() as f64);
+            each = Some((self.elapsed() - start) / left.len() as f64);
             self.take(&mut race, &choices, &running, found, stage);
             if out_of_time {
                 break;
             }
+        }
+        if was_cut || (out_of_time && each.is_none()) {
+            self.untried.push(stage);
         }
         let best = race.winner().map_or(best, |at| choices[at].clone());
         (self.progress)(TuneProgress::Best {
@@ -243,6 +243,31 @@ impl<'a> Search<'a> {
             out_of_time,
         });
         Ok(best)
+    }
+
+    /// The longest tests of a stage whose first heat leaves the stages behind it as much time as it
+    /// takes; where none does, the shortest.
+    fn screening(
+        &self,
+        known: &Known,
+        stage: Stage,
+        choices: &[Choice],
+        until: f64,
+    ) -> Vec<TestSpec> {
+        let target = self.request.target;
+        if stage == Stage::MicroBatch {
+            // Decode knows no micro-batch, and a prompt that fits one tells nothing of larger ones.
+            return target.prefill().into_iter().collect();
+        }
+        let behind = Stage::ALL.iter().skip_while(|its| **its != stage).count();
+        let room = (until - self.elapsed()) / behind as f64;
+        let tests = |halvings| target.screening(stage.needs_whole_prompts(), halvings);
+        let fits =
+            |tests: &Vec<TestSpec>| foresee(&known.costs, &mut heat(choices, tests, until)) <= room;
+        (0..MOST_HALVINGS)
+            .map(tests)
+            .find(fits)
+            .unwrap_or_else(|| tests(MOST_HALVINGS))
     }
 
     /// Takes a heat into the race, tells what it says, and drops who lost.
@@ -349,6 +374,18 @@ impl<'a> Search<'a> {
         rounds
             .measure(self.request, self.bench, self.began, self.progress)
             .await
+    }
+}
+
+/// A heat of a stage: every choice a few times in turn.
+fn heat<'a>(choices: &'a [Choice], tests: &'a [TestSpec], until: f64) -> Rounds<'a> {
+    Rounds {
+        choices,
+        tests,
+        rounds: ROUNDS,
+        order: Order::Interleaved,
+        paired: false,
+        limit: Some(until),
     }
 }
 

@@ -221,9 +221,19 @@ pub fn result(outcome: &TuneOutcome) -> String {
             time(searched.grid_seconds)
         )
     });
-    let took = took.unwrap_or_default();
+    let mut took = took.unwrap_or_default();
+    if !outcome.untried.is_empty() {
+        let stages: Vec<_> = outcome.untried.iter().map(|its| stage(*its)).collect();
+        took = format!(
+            "{took}There was no time to try all choices of {}: tune when nothing else runs, or for longer tests.\n",
+            stages.join(", ")
+        );
+    }
     match &outcome.decision {
         Decision::Stopped => String::new(),
+        Decision::Defaults { nearest: None, .. } if !outcome.untried.is_empty() => {
+            format!("The defaults stay for {what}: nothing faster was found.\n{took}")
+        }
         Decision::Defaults { nearest: None, .. } => {
             format!("The defaults are the fastest here for {what}.\n{took}")
         }
@@ -296,6 +306,7 @@ mod tests {
             defaults: defaults(),
             searched: None,
             seconds: 42.0,
+            untried: Vec::new(),
             decision,
         }
     }
@@ -377,6 +388,17 @@ mod tests {
         assert_eq!(
             text,
             "The defaults are the fastest here for reading 512 tokens and writing 128.\n"
+        );
+        let mut hurried = outcome(Decision::Defaults {
+            nearest: None,
+            verdict: None,
+        });
+        hurried.untried = vec![Stage::Variant, Stage::MicroBatch];
+        let text = result(&hurried);
+        assert!(text.starts_with("The defaults stay for "), "{text}");
+        assert!(
+            text.contains("no time to try all choices of CPU variant, micro-batch"),
+            "{text}"
         );
         let mut nearest = defaults();
         nearest.settings.n_threads = 4;
