@@ -1,8 +1,9 @@
-//! `twospeed runs`: what was measured.
+//! `twospeed runs`: what was measured and imported.
 
 use std::io::Write;
 
 use clap::Args;
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use twospeed_history::{RunFilter, RunOverview, RunStatus};
 use twospeed_library::display::{shortened, shown};
@@ -18,10 +19,16 @@ pub struct RunsArgs {
     /// Everything as JSON
     #[arg(long)]
     json: bool,
+    /// Let results of this run that cannot be right stand in figures all the same
+    #[arg(long, value_name = "ID")]
+    allow: Option<String>,
 }
 
-/// Lists runs, newest first.
+/// Lists runs, newest first, or allows the suspect results of one.
 pub fn run(context: &Context, args: &RunsArgs) -> Result<(), Failure> {
+    if let Some(wanted) = &args.allow {
+        return allow(context, wanted);
+    }
     let runs = context.block_on(async {
         let history = context.open_history().await?;
         history
@@ -38,6 +45,29 @@ pub fn run(context: &Context, args: &RunsArgs) -> Result<(), Failure> {
         words(&mut out, &runs)
     };
     written.map_err(|error| Failure::of_output(&error))
+}
+
+fn allow(context: &Context, wanted: &str) -> Result<(), Failure> {
+    context.block_on(async {
+        let history = context.open_history().await?;
+        let id = history.find_run(wanted).await.map_err(Failure::of)?;
+        let run = history.run(id).await.map_err(Failure::of)?;
+        let tests = run.into_iter().flat_map(|run| run.tests);
+        let suspect: Vec<_> = tests
+            .filter(|test| !test.counts())
+            .map(|test| test.record.id)
+            .collect();
+        let allowed = history
+            .allow(&suspect, Some(Timestamp::now()))
+            .await
+            .map_err(Failure::of)?;
+        say(match allowed {
+            0 => format!("No result of run {wanted} is held back."),
+            1 => format!("1 result of run {wanted} stands in figures now."),
+            n => format!("{n} results of run {wanted} stand in figures now."),
+        });
+        Ok(())
+    })
 }
 
 fn words(out: &mut dyn Write, runs: &[RunOverview]) -> std::io::Result<()> {
@@ -70,7 +100,7 @@ fn words(out: &mut dyn Write, runs: &[RunOverview]) -> std::io::Result<()> {
 }
 
 /// The end of an id: ids of one minute begin alike.
-fn tail(id: &str) -> String {
+pub fn tail(id: &str) -> String {
     id.rsplit('-').next().unwrap_or(id).to_owned()
 }
 
@@ -82,5 +112,8 @@ fn state(overview: &RunOverview) -> String {
         RunStatus::Stopped => "stopped",
         RunStatus::Interrupted => "cut off",
     };
-    state.to_owned()
+    match overview.suspect {
+        0 => state.to_owned(),
+        n => format!("{state}, {n} suspect"),
+    }
 }
