@@ -69,11 +69,9 @@ impl Fault<'_> {
                 format!("{} {value} is no good: {why}", argument())
             }
             ErrorKind::MissingRequiredArgument => format!("{command} needs {}", argument()),
-            ErrorKind::ArgumentConflict => format!(
-                "{} and {} exclude each other",
-                argument(),
-                self.name(ContextKind::PriorArg)
-            ),
+            ErrorKind::ArgumentConflict => {
+                format!("{} and {} exclude each other", argument(), self.other())
+            }
             ErrorKind::MissingSubcommand => {
                 "Name a command: bench measures, chart draws".to_owned()
             }
@@ -98,12 +96,32 @@ impl Fault<'_> {
 
     /// An argument's name as the person typed it: `-ngl`, not `--n-gpu-layers <N>`.
     fn name(&self, kind: ContextKind) -> String {
-        let full = self.text(kind).unwrap_or_default();
-        let long = full.split_whitespace().next().unwrap_or_default();
-        match flags::short_of(long) {
+        self.as_typed(&self.text(kind).unwrap_or_default())
+    }
+
+    fn as_typed(&self, full: &str) -> String {
+        match short_of(full) {
             Some(short) if self.typed.iter().any(|word| word == short) => short.to_owned(),
-            _ => full,
+            _ => full.to_owned(),
         }
+    }
+
+    /// What the argument does not go with: of a whole group the one that was typed.
+    fn other(&self) -> String {
+        let Some(ContextValue::Strings(names)) = self.error.get(ContextKind::PriorArg) else {
+            return self.name(ContextKind::PriorArg);
+        };
+        let is_typed = |full: &&String| {
+            let long = long_of(full);
+            let is_it = |word: &OsString| {
+                let word = word.to_string_lossy();
+                let name = word.split('=').next().unwrap_or_default();
+                name.replace('_', "-") == long || short_of(full) == Some(name)
+            };
+            self.typed.iter().any(is_it)
+        };
+        let typed = names.iter().find(is_typed).or_else(|| names.first());
+        typed.map(|full| self.as_typed(full)).unwrap_or_default()
     }
 
     /// The command's long flag that looks most like this word.
@@ -124,6 +142,15 @@ impl Fault<'_> {
         let line = line.strip_prefix("error: ").unwrap_or(line);
         line.trim_end_matches('.').to_owned()
     }
+}
+
+/// `--n-gpu-layers` of `--n-gpu-layers <N>`.
+fn long_of(full: &str) -> &str {
+    full.split_whitespace().next().unwrap_or_default()
+}
+
+fn short_of(full: &str) -> Option<&'static str> {
+    flags::short_of(long_of(full))
 }
 
 #[cfg(test)]
@@ -163,7 +190,11 @@ mod tests {
             ),
             (
                 "bench --resume -m x",
-                "--resume [<RUN>] and --model <FILE> exclude each other. See twospeed bench --help.",
+                "--resume [<RUN>] and -m exclude each other. See twospeed bench --help.",
+            ),
+            (
+                "bench --plan a.json -fa on",
+                "--plan <FILE> and -fa exclude each other. See twospeed bench --help.",
             ),
             (
                 "bench -m x -ngk 99",

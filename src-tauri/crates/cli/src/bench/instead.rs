@@ -95,7 +95,10 @@ mod tests {
     fn the_processor_is_no_device_to_name() {
         let cpu = device("CPU", DeviceKind::Cpu, Some(1 << 34));
         // As llama-bench prints it on a machine without a GPU.
-        assert_eq!(listed(&[cpu.clone()]), "Available devices:\n  (none)\n");
+        assert_eq!(
+            listed(std::slice::from_ref(&cpu)),
+            "Available devices:\n  (none)\n"
+        );
         let gpu = device("Vulkan0", DeviceKind::Gpu, Some(8 << 30));
         assert_eq!(
             listed(&[gpu, cpu]),

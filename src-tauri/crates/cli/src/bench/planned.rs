@@ -261,7 +261,9 @@ fn text(path: &Path) -> Result<ModelPath, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use twospeed_gguf::Writer;
+    use std::io::Write;
+
+    use twospeed_gguf::{TensorInfo, TensorType, Writer};
 
     use super::*;
     use crate::bench::tests::args;
@@ -285,7 +287,13 @@ mod tests {
         if let Some(context) = context {
             writer.set("llama.context_length", context);
         }
-        std::fs::write(&path, writer.header()).unwrap();
+        let (rows, f32) = (&[256, 512], TensorType::F32);
+        writer.tensor("token_embd.weight", f32, rows).unwrap();
+        let mut file = std::fs::File::create(&path).unwrap();
+        let zeros = |tensor: &TensorInfo, out: &mut dyn Write| {
+            out.write_all(&vec![0; tensor.bytes as usize])
+        };
+        writer.write(&mut file, zeros).unwrap();
         let header = twospeed_gguf::read(&path).unwrap();
         let measured = MeasuredModel::of(&header, "a".into(), None, false).unwrap();
         Subject { header, measured }

@@ -315,6 +315,7 @@ fn a_target_is_reached_or_said_not_to_be() {
     let samples = times.map(|ns| (ns, None)).to_vec();
     let tests = [outcome(Kind::Speed, spec(100, 0), samples)];
     let mut plan = plan(&tests);
+    plan.repetitions = 3;
     plan.until = Some(Until {
         relative: 0.25,
         at_most: 4,
