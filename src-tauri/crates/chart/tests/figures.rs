@@ -1,5 +1,8 @@
 //! The figures of depth, users, time, waits and quantizations: what they say, and where.
 
+// Everything here is a test: helpers may end it as tests do.
+#![allow(clippy::panic)]
+
 mod inputs;
 mod picture;
 

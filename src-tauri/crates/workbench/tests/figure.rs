@@ -2,32 +2,17 @@
 // Everything here is a test: helpers may end it as tests do.
 #![allow(clippy::unwrap_used)]
 
+mod support;
+
 use jiff::tz::TimeZone;
+use support::model;
 use twospeed_chart::{Frame, Overlays, Speeds};
 use twospeed_engine::fake::FakeEngine;
-use twospeed_engine::protocol::Ability;
-use twospeed_engine::settings::ModelPath;
 use twospeed_engine::{Settings, TestSpec};
 use twospeed_history::{History, LatestFilter, ReadReading, WholeRun};
 use twospeed_measure::model::MeasuredModel;
 use twospeed_measure::{Lease, Plan, PlannedTest, Progress, Stop, Warning, platform};
 use twospeed_workbench::{ReadSpeed, RunRequest, SpeedsOptions, missing_sizes, run, speeds};
-
-fn model(name: &str, quantization: &str, file_bytes: u64) -> MeasuredModel {
-    MeasuredModel {
-        fingerprint: format!("content of {name} {quantization}"),
-        path: ModelPath(format!("/models/{name}-{quantization}.gguf").into()),
-        name: name.into(),
-        architecture: Some("llama".into()),
-        quantization: Some(quantization.into()),
-        file_bytes,
-        parameters: 134_515_008,
-        active_parameters: Some(134_515_008),
-        weight_bytes_per_token: Some(file_bytes),
-        ability: Some(Ability::Generates),
-        synthetic: false,
-    }
-}
 
 fn tests(model: &MeasuredModel, specs: &[(u32, u32, u32)], threads: u32) -> Vec<PlannedTest> {
     specs
@@ -51,24 +36,7 @@ fn tests(model: &MeasuredModel, specs: &[(u32, u32, u32)], threads: u32) -> Vec<
 
 /// Runs a plan with the scripted engine into a history of its own; what the history then has.
 async fn measured(folder: &std::path::Path, tests: Vec<PlannedTest>) -> Vec<WholeRun> {
-    let history = History::open(folder).await.unwrap();
-    let place = folder.join("lease");
-    let lease = Lease::acquire(&place, "test", jiff::Timestamp::now, |_| {})
-        .await
-        .unwrap();
-    let plan = Plan {
-        repetitions: 3,
-        ..Plan::new("test", tests)
-    };
-    let engine = FakeEngine::new();
-    let request = RunRequest {
-        plan: &plan,
-        engine: &engine,
-        recorder: &history,
-        needs: &|_| None,
-        stop: &Stop::new(),
-    };
-    run(request, &lease, &mut |_| {}).await.unwrap();
+    let history = support::measure(folder, tests).await;
     history.latest(&LatestFilter::default()).await.unwrap()
 }
 

@@ -45,7 +45,7 @@ export function wordsOf(form: Form): FormWords {
 /** What is in a form of a figure, one sentence. */
 export function aboutOf(form: Form, figure: FigureName): string {
   const speeds = figure === "speeds" || figure === "context" || figure === "sustained";
-  if (form === "csv" && !speeds) return "The numbers as a table, a line for each test.";
+  if (form === "csv" && !speeds) return "The numbers as a table, a line for each sample.";
   return wordsOf(form).about;
 }
 

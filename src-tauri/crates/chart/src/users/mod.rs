@@ -147,20 +147,24 @@ pub fn users(input: &Users, frame: &Frame) -> Result<Figure, Error> {
     curves::draw(curves, frame)
 }
 
-/// Median and worst of each series, named at their ends, also where there is one series alone.
+/// Median and worst of each series, named at their ends, also where there is one series alone: the
+/// median filled, the worst in the same form without filling.
 fn waits(median: Vec<Line>, worst: Vec<Line>) -> Vec<Line> {
-    let named = |lines: Vec<Line>, part: &'static str, marker: fn(Marker) -> Marker| {
-        lines.into_iter().map(move |line| Line {
-            part: Some(part),
-            name: match line.name.is_empty() {
-                true => part.to_owned(),
-                false => format!("{}, {part}", line.name),
-            },
-            marker: marker(line.marker),
-            ..line
+    let named = |lines: Vec<Line>, part: &'static str, is_filled: bool| {
+        lines.into_iter().map(move |line| {
+            let filled = Marker::of(line.row * 2);
+            Line {
+                part: Some(part),
+                name: match line.name.is_empty() {
+                    true => part.to_owned(),
+                    false => format!("{}, {part}", line.name),
+                },
+                marker: if is_filled { filled } else { filled.hollow() },
+                ..line
+            }
         })
     };
-    named(median, "median", |marker| marker)
-        .chain(named(worst, "worst", Marker::hollow))
+    named(median, "median", true)
+        .chain(named(worst, "worst", false))
         .collect()
 }

@@ -126,7 +126,10 @@ fn test(test: &Test) -> TestPage {
         median: of_samples.filter(|_| is_speed).map(|speed| speed.median),
         readings: readings(test),
         joules_per_token: joules_per_token(test),
-        suspect: test.suspect.as_ref().map(|suspect| shown(&suspect.reason)),
+        suspect: test
+            .suspect
+            .as_ref()
+            .map(|suspect| sentence(&shown(&suspect.reason))),
         allowed: test.suspect.is_some() && test.counts(),
         samples: test
             .samples
@@ -169,6 +172,13 @@ fn test(test: &Test) -> TestPage {
             })
             .collect(),
     }
+}
+
+/// A clause as a sentence of its own.
+fn sentence(clause: &str) -> String {
+    let mut letters = clause.trim_end_matches('.').chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
 }
 
 fn holds(holds: BufferUse) -> &'static str {

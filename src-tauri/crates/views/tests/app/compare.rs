@@ -27,7 +27,7 @@ async fn measured() -> (Window, Vec<String>) {
     (window, results.clone())
 }
 
-fn asked(results: &[String], focus: Option<&str>) -> FigureRequest {
+pub(crate) fn asked(results: &[String], focus: Option<&str>) -> FigureRequest {
     FigureRequest {
         figure: FigureName::Speeds,
         results: results.to_vec(),
@@ -39,7 +39,7 @@ fn asked(results: &[String], focus: Option<&str>) -> FigureRequest {
     }
 }
 
-fn export(results: &[String], form: Form, path: &Path) -> ExportRequest {
+pub(crate) fn export(results: &[String], form: Form, path: &Path) -> ExportRequest {
     ExportRequest {
         figure: FigureName::Speeds,
         results: results.to_vec(),
@@ -54,7 +54,7 @@ fn export(results: &[String], form: Form, path: &Path) -> ExportRequest {
     }
 }
 
-async fn history(window: &Window) -> History {
+pub(crate) async fn history(window: &Window) -> History {
     History::open(&window.path("data")).await.unwrap()
 }
 
@@ -96,7 +96,7 @@ fn code<T: std::fmt::Debug>(result: Result<T, Problem>) -> String {
 async fn without_results_there_is_nothing_to_draw_and_that_is_said() {
     let window = Window::new().await;
     let view = window.app.results().await.unwrap();
-    assert_eq!(view, ResultsView::default());
+    assert!(view.groups.is_empty() && view.runs.is_empty());
     for results in [vec![], vec!["nonsense".to_owned()]] {
         let figure = window.app.figure(asked(&results, None)).await;
         assert_eq!(code(figure), "nothing_to_draw");

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod compare;
+mod figures;
 mod frame;
 mod jobs;
 mod kinds;
