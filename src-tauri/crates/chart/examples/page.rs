@@ -8,8 +8,8 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
 use inputs::{curves, rows};
+use serde_json::json;
 use twospeed_chart::{
     Figure, Frame, Overlays, Phase, Speeds, context, first_token, quantization, speeds, sustained,
     users,
@@ -71,7 +71,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("context", context(&curves::context(), &screen)?),
         ("users", users(&curves::users(), &screen)?),
         ("first-token", first_token(&rows::first_token(), &screen)?),
-        ("quantization", quantization(&rows::quantizations_with_quality(), &screen)?),
+        (
+            "quantization",
+            quantization(&rows::quantizations_with_quality(), &screen)?,
+        ),
         ("sustained", sustained(&curves::sustained(), &screen)?),
     ] {
         write(&folder, name, &figure)?;
