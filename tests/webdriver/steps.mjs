@@ -133,7 +133,7 @@ export async function select(window, ...names) {
 /** Chooses the tests: `"Quick"`, or own values `{ prompt, answer, repetitions }`. */
 export async function tests(window, chosen) {
   if (typeof chosen === "string") return press(window, "radio", chosen);
-  await press(window, "radio", "Own");
+  await press(window, "radio", "Own values");
   await write(window, "Prompt, tokens", String(chosen.prompt));
   await write(window, "Answer, tokens", String(chosen.answer));
   await write(window, "Repetitions", String(chosen.repetitions));

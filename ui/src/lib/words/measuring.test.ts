@@ -97,7 +97,7 @@ describe("what a test found beside its figure", () => {
       decode: 0.009,
     };
     expect(plain(foundWords(found))).toBe(
-      "load 0.60 s + context 10 ms + tokenize 1.0 ms + prefill 0.70 s + sampling 0.2 ms; the second token 9.0 ms later; 0 % of the file was in memory",
+      "load 0.60 s + context 10 ms + tokenize 1.0 ms + prefill 0.70 s + sampling 0.2 ms; second token 9.0 ms later; file in memory: 0 %",
     );
     const warm = { ...found, load: null, context: null, resident: null, decode: null };
     expect(plain(foundWords(warm))).toBe("tokenize 1.0 ms + prefill 0.70 s + sampling 0.2 ms");

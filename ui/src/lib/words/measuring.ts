@@ -27,17 +27,17 @@ export const phaseWords: Record<PhaseName, string> = { prefill: "Prefill", decod
 /** The presets: name, and what it is good for, in a line. */
 export const presetWords: Record<Tests["preset"], { name: string; about: string }> = {
   quick: { name: "Quick", about: "both speeds, 3 samples of each" },
-  article: { name: "Article", about: "both speeds, 5 samples of each, as llama-bench" },
-  own: { name: "Own values", about: "your lengths, depths, repetitions and settings" },
+  article: { name: "Article", about: "both speeds, 5 samples, as llama-bench" },
+  own: { name: "Own values", about: "your lengths, depths and settings" },
   context_curve: { name: "Context curve", about: "both speeds as the context fills" },
-  long_document: { name: "Long document", about: "reading thousands of tokens, then answering" },
+  long_document: { name: "Long document", about: "long prompts, and answers behind them" },
   first_token: { name: "First token", about: "load, tokenize, prefill, first decode" },
-  prefix_cache: { name: "Prefix cache", about: "the same prompt again, and with another end" },
-  users: { name: "Users", about: "several answers at once: together, each, waiting" },
+  prefix_cache: { name: "Prefix cache", about: "the same prompt again, and changed" },
+  users: { name: "Users", about: "several answers at once" },
   face_off: { name: "Quantization face-off", about: "what a smaller file gains and costs" },
   tune: { name: "Tune", about: "finds the fastest settings by racing them" },
   offload: { name: "Offload", about: "both speeds with more and more layers on the GPU" },
-  sustained: { name: "Sustained", about: "what the machine holds, not what it peaks at" },
+  sustained: { name: "Sustained", about: "what the machine holds for long" },
 };
 
 /** Which speed a test measures; `null` where it is neither or both. */
@@ -203,9 +203,9 @@ export function foundWords(found: Found): string | null {
         `prefill ${ttft(found.prefill)}`,
         `sampling ${ttft(found.sample)}`,
       ];
-      const next = found.decode === null ? "" : `; the second token ${ttft(found.decode)} later`;
+      const next = found.decode === null ? "" : `; second token ${ttft(found.decode)} later`;
       const resident =
-        found.resident === null ? "" : `; ${percent(found.resident)} of the file was in memory`;
+        found.resident === null ? "" : `; file in memory: ${percent(found.resident)}`;
       return `${parts.join(" + ")}${next}${resident}`;
     }
     case "prefix_cache": {

@@ -2,6 +2,7 @@
 
 mod effort;
 mod forecast;
+mod took;
 
 use twospeed_engine::protocol::Sample;
 use twospeed_measure::Plan;
@@ -9,7 +10,8 @@ use twospeed_measure::plan::{Order, Until};
 use twospeed_measure::stats::spread;
 
 pub(super) use self::forecast::Forecast;
-use self::forecast::{Foreseen, Took, needed};
+use self::forecast::{Foreseen, needed};
+use self::took::Took;
 
 /// How much of a run is left. Times are seconds since the run was asked for.
 pub(super) struct Eta {

@@ -1,6 +1,7 @@
 //! What tests will take, from what others took.
 
-use twospeed_engine::protocol::{Reading, Sample};
+use std::collections::HashMap;
+
 use twospeed_gguf::Model;
 use twospeed_history::Test;
 use twospeed_measure::model::MeasuredModel;
@@ -8,32 +9,16 @@ use twospeed_measure::plan::Until;
 use twospeed_measure::stats::t_975;
 use twospeed_measure::{Kind, Plan, PlannedTest};
 
-use super::super::found;
 use super::effort::{Costs, Effort, Work};
+use super::took::{BESIDE, Pace, Same, Took, UNSEEN, is_same, paces, whole_of};
 
-/// Anchors before and after, and making a context: what passes beside the samples of a test where
-/// none was seen yet, seconds.
-const BESIDE: f64 = 0.8;
 /// How fast a file is loaded where no load was seen yet, bytes per second.
 const LOADED: f64 = 1e9;
-/// Samples shorter than this follow each other without a pause, seconds.
-const UNSEEN: f64 = 0.1;
+/// Earlier tests that are looked at: the newest say enough.
+const LOOKED_BACK: usize = 300;
 /// Operations of prefill in the time in which decode reads a byte: 7 to 13 for small models on a
 /// processor, 8 for most. Stands in where only prefill was seen.
 const OPERATIONS_PER_BYTE: f64 = 8.0;
-
-/// Something that takes time, as fast as it was once.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Pace {
-    /// Operations a second.
-    Prefill(f64),
-    /// Bytes a second.
-    Decode(f64),
-    /// Bytes a second.
-    Load(f64),
-    /// Seconds beside samples, warm-up, filling and load.
-    Beside(f64),
-}
 
 /// A pace, and with what it was seen.
 #[derive(Debug, Clone)]
@@ -72,39 +57,6 @@ impl Place {
     }
 }
 
-/// A test that came to its end.
-pub(super) struct Took<'a> {
-    pub(super) samples: &'a [Sample],
-    /// Seconds from its start to its end.
-    pub(super) whole: f64,
-    /// Seconds that loading its model took; whether that was in this test may not be known.
-    pub(super) load: Option<f64>,
-}
-
-impl Took<'_> {
-    fn timed(&self) -> f64 {
-        self.samples
-            .iter()
-            .map(|sample| sample.ns as f64 / 1e9)
-            .sum()
-    }
-
-    /// Seconds of pauses before samples, as far as there was room for them: whether a page followed
-    /// is not stored.
-    fn paused(&self, pause: f64) -> f64 {
-        let seen = self.sample().is_some_and(|sample| sample >= UNSEEN);
-        let all = pause * self.samples.len() as f64;
-        let room = self.whole - self.timed() - BESIDE / 2.0;
-        if seen && all <= room { all } else { 0.0 }
-    }
-
-    /// Mean seconds of a sample; `None` without samples that took time.
-    fn sample(&self) -> Option<f64> {
-        let timed = self.timed();
-        (timed > 0.0).then(|| timed / self.samples.len() as f64)
-    }
-}
-
 /// What is foreseen of a test, seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Foreseen {
@@ -118,15 +70,6 @@ impl Foreseen {
     pub(super) fn whole(self) -> f64 {
         self.beside + f64::from(self.count) * self.sample
     }
-}
-
-/// The same test under the same settings, as it went.
-#[derive(Debug, Clone, Copy)]
-struct Same {
-    sample: f64,
-    beside: f64,
-    /// Deviation over mean of its main figure.
-    variation: Option<f64>,
 }
 
 struct Ahead {
@@ -187,9 +130,13 @@ impl Forecast {
             pause,
             may_guess: false,
         };
-        for old in earlier.iter().rev() {
+        let mut costs: HashMap<&str, Costs> = HashMap::new();
+        for old in earlier.iter().take(LOOKED_BACK).rev() {
             let model = &old.record.model;
-            forecast.look_back(old, &Costs::of(model, header(model)));
+            let costs = costs
+                .entry(&model.fingerprint)
+                .or_insert_with(|| Costs::of(model, header(model)));
+            forecast.look_back(old, costs);
         }
         forecast
     }
@@ -398,43 +345,6 @@ impl Ahead {
     }
 }
 
-impl Same {
-    fn of(old: &Test, pause: f64) -> Option<Self> {
-        let (whole, samples) = whole_of(old)?;
-        let took = Took {
-            samples: &samples,
-            whole,
-            load: None,
-        };
-        let record = &old.record;
-        let spread = found::values(&record.kind, record.spec, &samples);
-        Some(Self {
-            sample: took.sample()?,
-            beside: (whole - took.timed() - took.paused(pause)).max(0.0),
-            variation: spread.and_then(|spread| Some(spread.standard_deviation? / spread.mean)),
-        })
-    }
-}
-
-fn is_same(old: &Test, planned: &PlannedTest) -> bool {
-    let record = &old.record;
-    let ran = || Some(&old.end.as_ref()?.worker.as_ref()?.variant.name);
-    let variant = planned.variant.as_ref();
-    record.model.fingerprint == planned.model.fingerprint
-        && variant.is_none_or(|wanted| ran() == Some(wanted))
-        && record.spec == planned.spec
-        && record.kind == planned.kind
-        && record.settings == planned.settings
-}
-
-/// Seconds from the start of a test to its end, and its samples.
-fn whole_of(old: &Test) -> Option<(f64, Vec<Sample>)> {
-    let end = old.end.as_ref()?.ended_at;
-    let whole = end.duration_since(old.record.started_at).as_secs_f64();
-    let samples = old.samples.iter().map(|kept| kept.sample.clone());
-    Some((whole, samples.collect()))
-}
-
 fn rate(seen: &Seen) -> f64 {
     match seen.pace {
         Pace::Prefill(rate) | Pace::Decode(rate) | Pace::Load(rate) | Pace::Beside(rate) => rate,
@@ -457,65 +367,4 @@ pub(super) fn needed(variation: f64, relative: f64, fewest: u32, most: u32) -> u
     (fewest.max(2)..most)
         .find(|count| enough(*count))
         .unwrap_or(most)
-}
-
-/// What a test that came to its end says of the speeds of its model.
-fn paces(costs: &Costs, planned: &PlannedTest, took: &Took<'_>) -> Vec<Pace> {
-    let (kind, spec, settings) = (&planned.kind, planned.spec, &planned.settings);
-    let (prompt, answer) = (f64::from(spec.n_prompt), f64::from(spec.n_gen));
-    let depth = f64::from(spec.n_depth);
-    let count = took.samples.len() as f64;
-    let mut paces = Vec::new();
-    let mut note = |pace: fn(f64) -> Pace, work: Option<f64>, ns: u64| {
-        let work = work.filter(|work| *work > 0.0 && ns > 0);
-        paces.extend(work.map(|work| pace(1e9 * work / ns as f64)));
-    };
-    let prefill = |tokens| Some(costs.prefill(settings, tokens, depth)?.prefill);
-    let decode = |tokens| Some(costs.decode(settings, tokens, depth + prompt, 1.0)?.decode);
-    let timed: u64 = took.samples.iter().map(|sample| sample.ns).sum();
-    match (kind, spec.n_prompt, spec.n_gen) {
-        (Kind::Speed, 0, _) => note(Pace::Decode, decode(count * answer), timed),
-        (Kind::Speed, _, 0) => note(Pace::Prefill, prefill(prompt).map(|one| one * count), timed),
-        (Kind::Quality { base: None, .. }, ..) => {
-            let one = costs.sample(kind, spec, settings).map(|work| work.prefill);
-            note(Pace::Prefill, one.map(|one| one * count), timed);
-        }
-        _ => {}
-    }
-    for reading in took
-        .samples
-        .iter()
-        .filter_map(|sample| sample.reading.as_ref())
-    {
-        match (kind, reading) {
-            (
-                Kind::Users {
-                    users,
-                    shared_prompt,
-                    ..
-                },
-                Reading::Users(reading),
-            ) => {
-                let prompts = if *shared_prompt {
-                    1.0
-                } else {
-                    f64::from(*users)
-                };
-                let all = prefill(prompt).map(|one| one * prompts);
-                note(Pace::Prefill, all, reading.prefill_ns);
-                if *users == 1 {
-                    note(Pace::Decode, decode(answer), reading.decode_ns);
-                }
-            }
-            (_, Reading::Served { requests, .. }) => {
-                let Some(cold) = requests.first() else {
-                    continue;
-                };
-                note(Pace::Prefill, prefill(prompt), cold.prefill_ns);
-                note(Pace::Decode, decode(answer - 1.0), cold.decode_ns);
-            }
-            _ => {}
-        }
-    }
-    paces
 }
