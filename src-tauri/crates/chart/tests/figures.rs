@@ -220,14 +220,36 @@ fn series_are_compared_at_the_deepest_depth_that_all_have() {
     // 1,024 / (1,024 + 9,000) = 10.2 %.
     assert!(
         data.title
-            .starts_with("At a depth of 1,024 tokens decode has lost 6\u{a0}% with Q4_1, K q8"),
+            .starts_with("At a depth of 1,024 tokens decode has lost 6\u{a0}% (Q4_1, K q8"),
         "{}",
         data.title
     );
     assert!(
-        data.title.ends_with("10\u{a0}% with Q8_0"),
+        data.title.ends_with("to 10\u{a0}% (Q8_0)"),
         "{}",
         data.title
+    );
+}
+
+#[test]
+fn several_series_are_told_by_the_least_and_the_most() {
+    let users = data(users(&curves::users_of_two(), &Frame::default()));
+    // 138 * 8 / (1 + 7 / 4) / 138 = 2.9 and 8 / (1 + 7 / 7) = 4.
+    assert!(
+        users.title.starts_with("Eight users decode 2.9 times ("),
+        "{}",
+        users.title
+    );
+    assert!(users.title.contains(") to 4 times (") && users.title.ends_with(") as fast as one"));
+    let mut input = curves::sustained();
+    let mut other = input.series[0].clone();
+    other.name = curves::named("F16", None);
+    other.decode = other.decode.iter().map(|(at, _)| (*at, 50.0)).collect();
+    input.series.push(other);
+    let title = data(sustained(&input, &Frame::default())).title;
+    assert_eq!(
+        title,
+        "After ten minutes decode holds 93\u{a0}% (Q4_1) to 100\u{a0}% (F16) of its first speed"
     );
 }
 

@@ -134,7 +134,7 @@ fn several(rows: &[Prepared], names: &[Names]) -> Option<String> {
     }
     let least = number::percent(least.max(0.0));
     Some(format!(
-        "{at} {decode} has lost {least} with {keeps}, {} with {falls}",
+        "{at} {decode} has lost {least} ({keeps}) to {} ({falls})",
         number::percent(*most)
     ))
 }

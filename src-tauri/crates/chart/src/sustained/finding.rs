@@ -83,10 +83,10 @@ fn several(rows: &[Prepared], names: &[Names], after: &str) -> Option<String> {
     shares.sort_by(|a, b| a.0.total_cmp(&b.0));
     let ((least, falls), (most, keeps)) = (shares.first()?, shares.last()?);
     Some(format!(
-        "{} {} holds {} with {keeps}, {} with {falls}",
+        "{} {} holds {} ({falls}) to {} ({keeps}) of its first speed",
         number::capital(&format!("after {after}")),
         PHASES[phase].name,
-        number::percent(*most),
-        number::percent(*least)
+        number::percent(*least),
+        number::percent(*most)
     ))
 }

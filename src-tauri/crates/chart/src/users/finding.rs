@@ -82,7 +82,7 @@ fn several(rows: &[Prepared], names: &[Names]) -> Option<String> {
         )
     } else {
         format!(
-            "{many} users decode {high} as fast as {} with {first}, {low} with {last}",
+            "{many} users decode {low} ({last}) to {high} ({first}) as fast as {}",
             number::in_words(users.0)
         )
     })

@@ -288,15 +288,19 @@ fn engine(test: &Test) -> Option<String> {
         ));
     }
     let told = test.told.as_ref()?;
-    let build = told.build_number?;
+    // Builds without a number of their own say 0.
+    let build = told.build_number.filter(|build| *build > 0);
+    let build = build.map(|build| format!(" build {build}"));
     let backends = told
         .backends
         .as_deref()
-        .filter(|backends| !backends.is_empty());
-    Some(match backends {
-        Some(backends) => format!("llama.cpp build {build}, {backends}"),
-        None => format!("llama.cpp build {build}"),
-    })
+        .filter(|backends| !backends.is_empty())
+        .map(|backends| format!(", {backends}"));
+    Some(format!(
+        "llama.cpp{}{}",
+        build.unwrap_or_default(),
+        backends.unwrap_or_default()
+    ))
 }
 
 fn machine(machine: &Machine) -> String {
