@@ -501,6 +501,28 @@ fn without_quality_there_is_no_column_for_it() {
 }
 
 #[test]
+fn a_speed_that_no_quantization_has_is_named_and_has_no_column() {
+    let mut input = rows::quantizations_with_quality();
+    for row in &mut input.rows {
+        row.prefill = None;
+    }
+    let figure = quantization(&input, &Frame::default()).expect("it is drawn");
+    let panels = figure.data.panels.iter().map(|panel| panel.id.as_str());
+    assert_eq!(
+        panels.collect::<Vec<_>>(),
+        ["decode", "perplexity", "divergence"]
+    );
+    assert!(figure.for_screen().contains("Prefill was not measured."));
+    for row in &mut input.rows {
+        (row.decode, row.quality) = (None, None);
+    }
+    assert_eq!(
+        quantization(&input, &Frame::default()).expect_err("nothing"),
+        Error::Empty
+    );
+}
+
+#[test]
 fn gaps_of_quantizations_are_said() {
     let data = data(quantization(&rows::quantization_gaps(), &Frame::default()));
     for text in [

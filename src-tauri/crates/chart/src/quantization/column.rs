@@ -122,6 +122,11 @@ fn room(left: f64, panel: f64, figure: f64) -> f64 {
 }
 
 impl Column {
+    /// Whether anything of it was measured.
+    pub fn has_values(&self) -> bool {
+        self.cells.iter().any(Option::is_some)
+    }
+
     /// Draws the column into its panel.
     pub fn draw(&self, scene: &mut Scene, panel: usize, geometry: &Geometry) -> Drawn {
         let left = geometry.panels[panel];

@@ -137,7 +137,7 @@ fn above_lowest(rows: &[Prepared], index: usize) -> Option<f64> {
 
 /// Draws the figure: prefill, decode, and perplexity and divergence where they were measured.
 ///
-/// Errors: [`Error::Empty`] without rows.
+/// Errors: [`Error::Empty`] without anything measured.
 pub fn quantization(input: &Quantizations, frame: &Frame) -> Result<Figure, Error> {
     let rows: Vec<Prepared> = input.rows.iter().map(prepare).collect();
     if rows.is_empty() {
@@ -146,7 +146,11 @@ pub fn quantization(input: &Quantizations, frame: &Frame) -> Result<Figure, Erro
     let title = finding::finding(&rows, &text::clean(&input.subject));
     let subtitle = text::clean(&input.subtitle);
     let statements: Vec<String> = input.footer.iter().map(|line| text::clean(line)).collect();
-    let columns = columns(&rows);
+    let (columns, without): (Vec<Column>, Vec<Column>) =
+        columns(&rows).into_iter().partition(Column::has_values);
+    if columns.is_empty() {
+        return Err(Error::Empty);
+    }
 
     let width = frame.inner_width().max(least_width(columns.len()));
     let mut scene = Scene::default();
@@ -167,7 +171,7 @@ pub fn quantization(input: &Quantizations, frame: &Frame) -> Result<Figure, Erro
         .enumerate()
         .map(|(index, column)| column.draw(&mut scene, index, &geometry))
         .collect();
-    let last = explain(&mut scene, &drawn, &geometry);
+    let last = explain(&mut scene, &drawn, &without, &geometry);
     let height = layout::footer(&mut scene, &statements, last, width);
     let data = Data {
         kind: "quantization".to_owned(),
@@ -187,7 +191,7 @@ pub fn quantization(input: &Quantizations, frame: &Frame) -> Result<Figure, Erro
     Figure::draw(&scene, data, frame.scale())
 }
 
-/// The columns that have something to show; the speeds always.
+/// The speeds, and what was found about quality.
 fn columns(rows: &[Prepared]) -> Vec<Column> {
     let mut columns: Vec<Column> = [0, 1]
         .map(|phase| {
@@ -255,21 +259,32 @@ fn least_width(columns: usize) -> f64 {
     100.0 + columns * 92.0 + (columns - 1.0) * 32.0
 }
 
-/// Says below the axes what whiskers and dots are; returns the last baseline.
-fn explain(scene: &mut Scene, drawn: &[column::Drawn], geometry: &Geometry) -> f64 {
+/// Says below the axes what whiskers and dots are, and which speed has no column; returns the last
+/// baseline.
+fn explain(
+    scene: &mut Scene,
+    drawn: &[column::Drawn],
+    without: &[Column],
+    geometry: &Geometry,
+) -> f64 {
     let bars = || {
         drawn
             .iter()
             .flat_map(|column| &column.cells)
             .filter_map(|cell| cell.bar.as_ref())
     };
-    let mut words = Vec::new();
+    let mut words: Vec<String> = Vec::new();
     if bars().any(|bar| bar.whisker) {
-        words.push("Line: ± 1 s.d., of quality the standard error.");
+        words.push("Line: ± 1 s.d., of quality the standard error.".to_owned());
     }
     if bars().any(|bar| !bar.samples.is_empty()) {
-        words.push("Dots: samples.");
+        words.push("Dots: samples.".to_owned());
     }
+    words.extend(
+        without
+            .iter()
+            .map(|column| format!("{} was not measured.", column.heading)),
+    );
     let mut last = geometry.axis_titles();
     if !words.is_empty() {
         for line in text::wrap(&words.join(" "), geometry.width, NOTE, Weight::Regular, 2) {

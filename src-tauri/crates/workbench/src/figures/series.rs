@@ -61,7 +61,7 @@ impl FigureKind {
             ),
             Self::Quantization => (
                 "no model measured in two quantizations or more",
-                " -m OTHER.gguf --quality",
+                " -m OTHER.gguf, and what it costs: the same with --quality",
             ),
             Self::Sustained => ("no measurement over time", " --sustained 10m"),
         };
