@@ -25,6 +25,8 @@ pub(super) struct Eta {
     running: Option<usize>,
     /// When the first sample of the run was about to be timed.
     first_timing: Option<f64>,
+    /// When the last sample of any test came.
+    last_sample: Option<f64>,
     /// A run that ends at a time of its own, and when that is; the inner `None` = not known.
     deadline: Option<Option<f64>>,
 }
@@ -59,6 +61,7 @@ impl Eta {
             tests: vec![Now::default(); plan.tests.len()],
             running: None,
             first_timing: None,
+            last_sample: None,
             deadline: None,
         }
     }
@@ -107,11 +110,15 @@ impl Eta {
     /// A sample is about to be timed.
     pub(super) fn times(&mut self, at: f64) {
         self.first_timing.get_or_insert(at);
-        let in_turn = self.order != Order::OneByOne;
-        if let Some(now) = self.now()
-            && (in_turn || now.since.is_none())
-        {
-            now.since = Some(at);
+        // A turn begins where the one before ended: its load and its warm-up are made anew.
+        let turn = self.last_sample.filter(|_| self.order != Order::OneByOne);
+        if let Some(now) = self.now() {
+            match turn {
+                Some(turn) => now.since = Some(now.began.map_or(turn, |began| began.max(turn))),
+                None => {
+                    now.since.get_or_insert(at);
+                }
+            }
         }
     }
 
@@ -122,6 +129,7 @@ impl Eta {
             now.spent += at - now.since.unwrap_or(at);
             now.since = Some(at);
         }
+        self.last_sample = Some(at);
     }
 
     /// A test has ended, measured to its end or not.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use twospeed_gguf::Model;
 use twospeed_history::Test;
 use twospeed_measure::model::MeasuredModel;
-use twospeed_measure::plan::Until;
+use twospeed_measure::plan::{Order, Until};
 use twospeed_measure::stats::t_975;
 use twospeed_measure::{Kind, Plan, PlannedTest};
 
@@ -16,6 +16,10 @@ use super::took::{BESIDE, Pace, Same, Took, UNSEEN, is_same, paces, whole_of};
 const LOADED: f64 = 1e9;
 /// Earlier tests that are looked at: the newest say enough.
 const LOOKED_BACK: usize = 300;
+/// So many times what is usual beside the samples of a test was not its own.
+const OTHERS_TURNS: f64 = 3.0;
+/// Of so many tests the one with the least beside its samples is taken for usual.
+const NEWEST: usize = 6;
 /// Operations of prefill in the time in which decode reads a byte: 7 to 13 for small models on a
 /// processor, 8 for most. Stands in where only prefill was seen.
 const OPERATIONS_PER_BYTE: f64 = 8.0;
@@ -91,6 +95,8 @@ pub(in super::super) struct Forecast {
     counts: Vec<u32>,
     /// What the tests of this run took, over what was foreseen from the same tests before.
     against_same: (f64, f64),
+    /// Tests take turns, so each repetition is loaded and warmed up for anew.
+    in_turn: bool,
     /// Seconds that a page is left to come to rest before a sample.
     pause: f64,
     /// A test of this run is over: decode that was never seen may be told from prefill.
@@ -106,11 +112,15 @@ impl Forecast {
         earlier: &[Test],
         pause: f64,
     ) -> Self {
-        let mut last = None;
+        // Where tests take turns, the last one ran before the first.
+        let mut last = plan.tests.last().filter(|_| plan.order != Order::OneByOne);
         let mut tests = Vec::with_capacity(plan.tests.len());
         for planned in &plan.tests {
             let costs = Costs::of(&planned.model, header(&planned.model));
-            let same = earlier.iter().find(|old| is_same(old, planned));
+            let same = earlier
+                .iter()
+                .filter(|_| plan.order == Order::OneByOne)
+                .find(|old| is_same(old, planned));
             tests.push(Ahead {
                 planned: planned.clone(),
                 work: Work::of(planned, &costs, last),
@@ -127,6 +137,7 @@ impl Forecast {
             until: plan.until,
             counts: Vec::new(),
             against_same: (0.0, 0.0),
+            in_turn: plan.order != Order::OneByOne,
             pause,
             may_guess: false,
         };
@@ -145,19 +156,33 @@ impl Forecast {
     pub(super) fn of(&self, position: usize) -> Option<Foreseen> {
         let ahead = self.tests.get(position)?;
         let count = self.count(ahead);
+        let place = ahead.place();
+        let before = ahead.work.before;
+        let before = before.and_then(|before| self.seconds(&place, before));
         if let Some(same) = ahead.same {
             let (took, foreseen) = self.against_same;
             let factor = if foreseen > 0.0 { took / foreseen } else { 1.0 };
+            // Where tests took turns, what passed beside its samples was not its own.
+            let usual = before.map(|before| before + self.beside(&place));
+            let beside = match usual {
+                Some(usual) if same.beside > OTHERS_TURNS * usual => usual,
+                _ => same.beside,
+            };
             return Some(Foreseen {
                 sample: self.paused(same.sample * factor),
-                beside: same.beside * factor,
+                beside: beside * factor,
                 count,
             });
         }
-        let place = ahead.place();
+        let sample = self.seconds(&place, ahead.work.sample?)?;
+        let before = before?;
+        let (each, once) = match self.in_turn {
+            true => (before, 0.0),
+            false => (0.0, before),
+        };
         Some(Foreseen {
-            sample: self.paused(self.seconds(&place, ahead.work.sample?)?),
-            beside: self.beside(&place) + self.seconds(&place, ahead.work.before?)?,
+            sample: self.paused(sample) + each,
+            beside: self.beside(&place) + once,
             count,
         })
     }
@@ -319,9 +344,23 @@ impl Forecast {
         }
     }
 
+    /// What passes beside the samples of a test: the least of the newest that were seen, since in
+    /// the others there may have been turns of other tests.
     fn beside(&self, place: &Place) -> f64 {
-        let beside = |pace| matches!(pace, Pace::Beside(_));
-        self.nearest(place, beside).map_or(BESIDE, rate)
+        let of_model = |seen: &&Seen| {
+            let (other_model, other_threads, ..) = place.far(&seen.place);
+            !other_model && !other_threads
+        };
+        let least = |seen: &mut dyn Iterator<Item = &Seen>| {
+            let beside = seen.filter_map(|seen| match seen.pace {
+                Pace::Beside(seconds) => Some(seconds),
+                _ => None,
+            });
+            beside.take(NEWEST).reduce(f64::min)
+        };
+        least(&mut self.seen.iter().rev().filter(of_model))
+            .or_else(|| least(&mut self.seen.iter().rev()))
+            .unwrap_or(BESIDE)
     }
 
     /// The nearest that was seen; of equally near ones the newest.

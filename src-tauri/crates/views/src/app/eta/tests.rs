@@ -69,6 +69,17 @@ fn a_page_that_comes_to_rest_takes_its_time_before_each_sample() {
 }
 
 #[test]
+fn what_passed_while_others_had_their_turns_is_not_taken_for_its_own() {
+    let mut in_turn = test(&run(100), &small(), (0, 128, 0), &[64.0, 64.0]);
+    if let Some(end) = &mut in_turn.end {
+        end.ended_at = end.ended_at + jiff::SignedDuration::from_secs(300);
+    }
+    let alone = test(&run(0), &small(), (0, 128, 0), &[64.0, 64.0]);
+    let found = expected(planned(&small(), (0, 128, 0)), 5, &[in_turn, alone]);
+    near(found, 16.0);
+}
+
+#[test]
 fn another_length_goes_by_the_rate() {
     let old = test(&run(0), &small(), (512, 0, 0), &[512.0, 512.0]);
     let expected = |spec, count| {
@@ -102,7 +113,8 @@ fn the_newest_and_nearest_decides() {
     let earlier = [one_thread, newest, older];
     // 9 s beside, 1 s a sample.
     near(expected(planned(&small(), (0, 128, 0)), 2, &earlier), 11.0);
-    near(expected(planned(&small(), (0, 256, 0)), 2, &earlier), 13.0);
+    // Another length goes by the newest rate, 2 s a sample, and by the least that passed beside, 8 s.
+    near(expected(planned(&small(), (0, 256, 0)), 2, &earlier), 12.0);
 }
 
 #[test]
@@ -310,11 +322,28 @@ fn tests_that_take_turns_are_told_from_their_own_samples() {
     eta.begins(1, 3.0);
     eta.times(4.0);
     eta.sampled(128.0, 5.0);
-    // Two more of 2 s, and two more of 1 s.
-    near(eta.left(5.0), 4.0 + 2.0);
+    // The first was timed from 1 s to 3 s; the second began at 3 s and took 2 s with its warm-up.
+    // Two more of each.
+    near(eta.left(5.0), 4.0 + 4.0);
     eta.turns(0);
     eta.times(5.5);
-    near(eta.left(6.5), 3.0 + 2.0);
+    near(eta.left(6.5), 2.5 + 4.0);
+}
+
+#[test]
+fn a_turn_loads_and_warms_up_anew_where_another_model_had_its_turn() {
+    // 100 MB load in 0.1 s; 512 tokens take 1 s, and as long to warm up.
+    let one = model("A", "Q4_0", 100_000_000);
+    let other = model("B", "Q4_0", 100_000_000);
+    let tests = vec![planned(&one, (512, 0, 0)), planned(&other, (512, 0, 0))];
+    let earlier = [test(&run(0), &one, (512, 0, 0), &[512.0])];
+    let plan = Plan {
+        order: Order::Interleaved,
+        ..plan(tests, 3)
+    };
+    // Beside it passed 10 - 1 - 1 s.
+    let whole = Forecast::new(&plan, &|_| None, &earlier, 0.0).whole(1);
+    near(whole, 8.0 + 3.0 * (1.0 + 1.0 + 0.1));
 }
 
 #[test]
