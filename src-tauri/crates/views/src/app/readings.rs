@@ -201,18 +201,6 @@ fn of_quality(test: &Test) -> Vec<Pair> {
     pairs
 }
 
-/// Mean energy of a token in joules, over the samples of a speed that have a reading of it.
-pub(super) fn joules_per_token(test: &Test) -> Option<f64> {
-    let tokens = test.record.spec.tokens() as f64;
-    let joules = test
-        .samples
-        .iter()
-        .filter_map(|record| record.conditions.energy_j);
-    mean(joules)
-        .filter(|_| test.record.kind.is_speed() && tokens > 0.0)
-        .map(|joules| joules / tokens)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::results_fixture::{both, model};
@@ -310,16 +298,5 @@ mod tests {
             "unknown is not 0"
         );
         assert!(!pairs.iter().any(|pair| pair.name == "Loading the model"));
-    }
-
-    #[test]
-    fn energy_is_told_for_a_token_of_a_speed() {
-        let mut run = both(0, &model("A", "Q4_0", 92_000_000), &[], &[100.0, 100.0]);
-        assert_eq!(joules_per_token(&run.tests[0]), None);
-        // 128 tokens: (64 + 192) / 2 / 128.
-        for (record, joules) in run.tests[0].samples.iter_mut().zip([64.0, 192.0]) {
-            record.conditions.energy_j = Some(joules);
-        }
-        assert_eq!(joules_per_token(&run.tests[0]), Some(1.0));
     }
 }

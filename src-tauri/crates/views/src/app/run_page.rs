@@ -7,12 +7,13 @@ use twospeed_engine::settings::FlashAttention;
 use twospeed_history::llama_bench::{Value, settings_fields};
 use twospeed_history::{Origin, Run, RunStatus, Test, WholeRun};
 use twospeed_library::display::{shown, shown_path, size};
+use twospeed_measure::energy::joules_per_token;
 use twospeed_measure::machine::{Machine, MachineState};
 use twospeed_measure::stats::tokens_per_second;
 use twospeed_measure::{SampleRecord, TestEnd as Ended, TestStatus, summary};
 
 use super::plan::{full_name, phase_of};
-use super::readings::{joules_per_token, readings};
+use super::readings::readings;
 use super::results::time;
 use super::run_teller::test_end;
 use crate::compare::*;
@@ -125,7 +126,8 @@ fn test(test: &Test) -> TestPage {
         deviation: speed.as_ref().and_then(|speed| speed.standard_deviation),
         median: of_samples.filter(|_| is_speed).map(|speed| speed.median),
         readings: readings(test),
-        joules_per_token: joules_per_token(test),
+        joules_per_token: joules_per_token(&record.kind, spec, &test.samples)
+            .map(|joules| joules.mean),
         suspect: test
             .suspect
             .as_ref()

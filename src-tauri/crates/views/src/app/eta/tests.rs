@@ -72,7 +72,7 @@ fn a_page_that_comes_to_rest_takes_its_time_before_each_sample() {
 fn what_passed_while_others_had_their_turns_is_not_taken_for_its_own() {
     let mut in_turn = test(&run(100), &small(), (0, 128, 0), &[64.0, 64.0]);
     if let Some(end) = &mut in_turn.end {
-        end.ended_at = end.ended_at + jiff::SignedDuration::from_secs(300);
+        end.ended_at += jiff::SignedDuration::from_secs(300);
     }
     let alone = test(&run(0), &small(), (0, 128, 0), &[64.0, 64.0]);
     let found = expected(planned(&small(), (0, 128, 0)), 5, &[in_turn, alone]);
