@@ -42,16 +42,13 @@ pub async fn run(
     lease: &Lease,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<RunOutcome, Problem> {
-    let machine = platform::machine();
-    let bench = Bench {
-        engine: request.engine,
-        recorder: request.recorder,
-        machine: &machine,
-        app_version: env!("CARGO_PKG_VERSION"),
-        needs: request.needs,
-        lease,
-    };
-    bench
+    let RunRequest {
+        engine,
+        recorder,
+        needs,
+        ..
+    } = request;
+    bench(engine, recorder, needs, &platform::machine(), lease)
         .run(request.plan, &mut Host::new(), request.stop, progress)
         .await
         .map_err(|error| Problem::new("plan_impossible", error))
@@ -84,26 +81,40 @@ pub async fn resume(
     lease: &Lease,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<RunOutcome, Problem> {
-    let machine = platform::machine();
-    let bench = Bench {
-        engine: request.engine,
-        recorder: request.recorder,
-        machine: &machine,
-        app_version: env!("CARGO_PKG_VERSION"),
-        needs: request.needs,
-        lease,
-    };
-    let missing = request.missing;
-    bench
+    let ResumeRequest {
+        engine,
+        recorder,
+        needs,
+        ..
+    } = request;
+    bench(engine, recorder, needs, &platform::machine(), lease)
         .resume(
             request.run,
-            missing,
+            request.missing,
             &mut Host::new(),
             request.stop,
             progress,
         )
         .await
         .map_err(|error| Problem::new("resume_impossible", error))
+}
+
+/// This program's bench on this machine.
+fn bench<'a>(
+    engine: &'a dyn Engine,
+    recorder: &'a dyn Recorder,
+    needs: &'a (dyn Fn(&PlannedTest) -> Option<u64> + Sync),
+    machine: &'a Machine,
+    lease: &'a Lease,
+) -> Bench<'a> {
+    Bench {
+        engine,
+        recorder,
+        machine,
+        app_version: env!("CARGO_PKG_VERSION"),
+        needs,
+        lease,
+    }
 }
 
 /// Waits for the right to measure on this machine; `waiting` is told who has it.

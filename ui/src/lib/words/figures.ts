@@ -24,7 +24,7 @@ const words: Record<FigureName, FigureWords> = {
   first_token: {
     name: "First token",
     missing:
-      "Run twospeed bench --ttft --prefix-cache: what a wait consists of, and what a cache saves.",
+      "Measure a model with the presets First token and Prefix cache: what a wait consists of, and what a cache saves.",
   },
   quantization: {
     name: "Quantization",
