@@ -103,6 +103,10 @@ pub enum Doing {
     Generating,
     /// Measuring how fast memory is read.
     ReadingMemory,
+    /// Asking what contexts would take.
+    Foreseeing,
+    /// Timing single operations.
+    Calibrating,
     /// Running the drift anchor.
     Anchoring,
     /// Quantizing a model file.
@@ -119,6 +123,8 @@ impl Doing {
             }
             Request::Generate(_) => Some(Self::Generating),
             Request::ReadBandwidth(_) => Some(Self::ReadingMemory),
+            Request::Foresee(_) => Some(Self::Foreseeing),
+            Request::Calibrate(_) => Some(Self::Calibrating),
             Request::Anchor(_) => Some(Self::Anchoring),
             Request::Quantize(_) => Some(Self::Quantizing),
             Request::Go | Request::Enough | Request::Cancel => None,
@@ -268,6 +274,9 @@ impl fmt::Display for Scene<'_> {
             (Doing::Generating, Some(model)) => write!(f, "while {model} answered"),
             (Doing::Generating, None) => f.write_str("while answering"),
             (Doing::ReadingMemory, _) => f.write_str("while measuring the memory's speed"),
+            (Doing::Foreseeing, Some(model)) => write!(f, "while working out what {model} takes"),
+            (Doing::Foreseeing, None) => f.write_str("while working out what a model takes"),
+            (Doing::Calibrating, _) => f.write_str("while calibrating"),
             (Doing::Anchoring, _) => f.write_str("while checking the machine's speed"),
             (Doing::Quantizing, model) => {
                 write!(f, "while quantizing {}", model.unwrap_or("the model"))

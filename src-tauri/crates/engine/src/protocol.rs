@@ -12,12 +12,18 @@
 //! Versions: both sides come from one build, so an unequal [`PROTOCOL`] is an installation fault
 //! and is refused. Lines that are no message are skipped: an engine or a debugger may print.
 
+mod foresee;
+mod kernels;
+
 use serde::{Deserialize, Serialize};
+
+pub use foresee::{Foresee, ForeseeContext, Foreseen};
+pub use kernels::{Calibrate, Kernel, KernelReading};
 
 use crate::settings::{ModelPath, Settings, TestSpec};
 
 /// Version of the messages below; raised with every change of their meaning.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 /// Asked of the worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +51,10 @@ pub enum Request {
     Quality(Quality),
     /// Measure how fast memory is read. Closed by [`Event::Bandwidth`].
     ReadBandwidth(ReadBandwidth),
+    /// Say what contexts of a model would take. Closed by [`Event::Foreseen`].
+    Foresee(Foresee),
+    /// Time single operations of the engine. Closed by [`Event::Calibrated`].
+    Calibrate(Calibrate),
     /// Run the drift anchor, a fixed short kernel. Closed by [`Event::Anchor`].
     Anchor(AnchorRequest),
     /// Quantize a model file into another. Nothing stays loaded. Closed by [`Event::Quantized`].
@@ -245,6 +255,23 @@ pub enum Event {
         /// One reading for each size asked for, in that order.
         readings: Vec<BandwidthReading>,
     },
+    /// Answer to [`Request::Foresee`].
+    Foreseen {
+        /// One for each context asked about, in that order.
+        contexts: Vec<Foreseen>,
+    },
+    /// A kernel was timed; after each but the last.
+    CalibrateProgress {
+        /// Kernels that are done.
+        done: u32,
+        /// All kernels.
+        kernels: u32,
+    },
+    /// Answer to [`Request::Calibrate`].
+    Calibrated {
+        /// One for each kernel asked for, in that order.
+        readings: Vec<KernelReading>,
+    },
     /// Answer to [`Request::Anchor`].
     Anchor {
         /// Duration of the fixed kernel in nanoseconds.
@@ -274,6 +301,8 @@ impl Event {
             | Self::Measured(_)
             | Self::Generated(_)
             | Self::Bandwidth { .. }
+            | Self::Foreseen { .. }
+            | Self::Calibrated { .. }
             | Self::Anchor { .. }
             | Self::Quantized(_)
             | Self::Cancelled
@@ -281,6 +310,7 @@ impl Event {
             Self::Hello(_)
             | Self::LoadProgress { .. }
             | Self::QuantizeProgress { .. }
+            | Self::CalibrateProgress { .. }
             | Self::Placed(_)
             | Self::Phase(_)
             | Self::Sample(_)

@@ -46,7 +46,11 @@ pub fn work(fault: &Fault) {
             }
             // Without a request these mean nothing.
             Request::Go | Request::Enough | Request::Cancel => eprintln!("unasked {request:?}"),
-            Request::ReadBandwidth(_) | Request::Anchor(_) | Request::Quantize(_) => {
+            Request::ReadBandwidth(_)
+            | Request::Foresee(_)
+            | Request::Calibrate(_)
+            | Request::Anchor(_)
+            | Request::Quantize(_) => {
                 say(&Event::Anchor { ns: 1 });
             }
         }

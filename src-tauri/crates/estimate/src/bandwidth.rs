@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::device::{Confidence, Device};
 use crate::units::{Bytes, BytesPerSecond};
@@ -73,7 +73,7 @@ impl Serialize for BandwidthSource {
 }
 
 /// One reading of a bandwidth probe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BandwidthReading {
     /// Size of the buffer that was read over and over.
     pub buffer: Bytes,

@@ -5,6 +5,7 @@ use twospeed_gguf::{Data, Model};
 
 use crate::bandwidth::{Bandwidth, BandwidthSource};
 use crate::cache::{self, Cache, FlashAttention};
+use crate::expected::Term;
 use crate::kv_type::KvType;
 use crate::note::Note;
 use crate::prefill;
@@ -124,6 +125,8 @@ pub struct Decode {
     pub expected_low: Option<TokensPerSecond>,
     /// Its upper end.
     pub expected_high: Option<TokensPerSecond>,
+    /// Where the expected time goes; empty where none is expected.
+    pub breakdown: Vec<Term>,
 }
 
 /// Reading a prompt.
@@ -137,6 +140,8 @@ pub struct Prefill {
     pub expected_low: Option<TokensPerSecond>,
     /// Its upper end.
     pub expected_high: Option<TokensPerSecond>,
+    /// Where the expected time goes; empty where none is expected.
+    pub breakdown: Vec<Term>,
 }
 
 /// What an estimate rests on.
@@ -264,6 +269,7 @@ fn decode(
         expected_tok_s: None,
         expected_low: None,
         expected_high: None,
+        breakdown: Vec::new(),
     }
 }
 
@@ -283,6 +289,7 @@ fn prefill(shape: Option<&Shape>, weights: Option<&Weights>, question: &Question
         expected_tok_s: None,
         expected_low: None,
         expected_high: None,
+        breakdown: Vec::new(),
     }
 }
 

@@ -12,11 +12,14 @@ pub mod article;
 mod bandwidth;
 mod build;
 mod cache;
+mod calibration;
 pub mod device;
 mod estimate;
+mod expected;
 mod fit;
 mod keys;
 mod kv_type;
+mod learn;
 mod note;
 mod prefill;
 mod question;
@@ -32,14 +35,17 @@ pub use cache::{
     Cache, CachePart, ContextError, ContextSettings, FlashAttention, kv_per_token, output_bytes,
     read_per_token,
 };
+pub use calibration::{Calibration, Kernel, KernelReading};
 pub use estimate::{
     At, Basis, Decode, Estimate, Memory, MemorySource, ModelFacts, Prefill, estimate,
 };
+pub use expected::{Expected, Term, TermBasis, What};
 pub use fit::{CannotFit, cannot_fit, context_bytes, largest_context};
 pub use kv_type::{KvType, UnknownKvType};
+pub use learn::{Correction, Corrections};
 pub use note::Note;
 pub use prefill::flops_per_token;
-pub use question::{BandwidthFrom, Question};
+pub use question::{Allocation, BandwidthFrom, Question};
 pub use shape::{Layer, Shape, ShapeError, Store, StoreKind, Value};
 pub use units::{Bytes, BytesPerSecond, Flops, TokensPerSecond};
 pub use weights::{Weights, WeightsError, loaded_bytes};

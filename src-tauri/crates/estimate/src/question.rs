@@ -1,7 +1,11 @@
 //! What an estimate is asked.
 
+use std::sync::Arc;
+
 use crate::bandwidth::{Bandwidth, BandwidthReading};
 use crate::cache::ContextSettings;
+use crate::calibration::Calibration;
+use crate::learn::Corrections;
 use crate::units::Bytes;
 
 /// What is asked of an estimate.
@@ -25,6 +29,27 @@ pub struct Question {
     pub bandwidth: BandwidthFrom,
     /// Memory that is free, where it is known.
     pub available: Option<Bytes>,
+    /// What the engine said it would allocate for this very context; `None` where it was not asked.
+    pub allocation: Option<Allocation>,
+    /// What this machine's engine was measured to do; `None` = ceilings only.
+    pub calibration: Option<Arc<Calibration>>,
+    /// What own runs teach.
+    pub corrections: Corrections,
+}
+
+/// What the engine would allocate, all devices together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allocation {
+    /// Weights, copies that are repacked included.
+    pub weights: Bytes,
+    /// Keys and values.
+    pub kv: Bytes,
+    /// Recurrent state.
+    pub state: Bytes,
+    /// Working buffers of the graph.
+    pub compute: Bytes,
+    /// Logits.
+    pub output: Bytes,
 }
 
 /// llama-bench's defaults, on a machine of which nothing is known.
@@ -40,6 +65,9 @@ impl Default for Question {
             device: None,
             bandwidth: BandwidthFrom::Unknown,
             available: None,
+            allocation: None,
+            calibration: None,
+            corrections: Corrections::default(),
         }
     }
 }

@@ -6,10 +6,12 @@
 //! The one crate that links llama.cpp, and so the one with `unsafe`: each use says why it holds.
 #![allow(unsafe_code)]
 
+mod allocations;
 mod anchor;
 mod backend;
 mod bandwidth;
 mod breakdown;
+mod calibrate;
 mod context;
 mod depth;
 mod facts;

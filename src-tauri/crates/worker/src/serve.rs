@@ -19,8 +19,8 @@ use crate::settings::Room;
 use crate::threads::ThreadPool;
 use crate::wire::{self, Message, Wire};
 use crate::{
-    anchor, bandwidth, breakdown, foresee, generate, load, log, measure, os, quality, quantize,
-    requests, settings, users,
+    allocations, anchor, bandwidth, breakdown, calibrate, foresee, generate, load, log, measure,
+    os, quality, quantize, requests, settings, users,
 };
 
 /// What the worker has, between requests.
@@ -109,6 +109,8 @@ impl Worker {
             Request::Quality(asked) => quality::quality(self, &asked, number),
             Request::Generate(prompt) => generate::generate(self, &prompt, number),
             Request::ReadBandwidth(probe) => bandwidth::read_bandwidth(&probe, number),
+            Request::Foresee(asked) => allocations::foresee(self, &asked, number),
+            Request::Calibrate(asked) => calibrate::calibrate(self, &asked, number),
             Request::Anchor(anchor) => anchor::anchor(&anchor),
             Request::Quantize(asked) => quantize::quantize(self, &asked),
             Request::Go | Request::Enough | Request::Cancel => {

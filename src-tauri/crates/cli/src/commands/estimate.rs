@@ -131,6 +131,7 @@ fn question(context: &Context, args: &EstimateArgs) -> Result<Question, Failure>
         device: args.device.clone(),
         bandwidth,
         available,
+        ..Question::default()
     })
 }
 

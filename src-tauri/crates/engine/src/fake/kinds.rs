@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::model::{FakeModel, Noise};
 use super::script::Script;
 use crate::protocol::{
-    AgainstBase, Event, Phase, Quality, QualityReading, Reading, Sample, Serve, ServedReading,
-    Users, UsersReading,
+    AgainstBase, Calibrate, Event, Foresee, Foreseen, Kernel, KernelReading, Phase, Quality,
+    QualityReading, Reading, Sample, Serve, ServedReading, Users, UsersReading,
 };
 use crate::settings::TestSpec;
 
@@ -160,4 +160,85 @@ pub(super) fn quality(
             repetitions: 1,
             peak_rss_bytes: Some(model.loaded.model_size + (150 << 20)),
         }))
+}
+
+/// Every context as the fake model's own tests get it.
+pub(super) fn foresee(model: &FakeModel, asked: &Foresee) -> Script {
+    let contexts = asked
+        .contexts
+        .iter()
+        .map(|context| {
+            let flash = context.settings.flash_attn;
+            Foreseen::Placed(model.placement(context.n_ctx.into(), flash))
+        })
+        .collect();
+    Script::new().say(Event::Foreseen { contexts })
+}
+
+/// A machine that reads 20 GB/s and computes 200 GFLOP/s, and takes a microsecond to begin.
+pub(super) fn calibrate(asked: &Calibrate, takes: impl Fn(u64) -> Duration) -> Script {
+    let kernels = asked.kernels.len() as u32;
+    let mut script = Script::new();
+    for done in 1..=kernels {
+        script = script.wait(takes(asked.duration_ns));
+        if done < kernels {
+            script = script.say(Event::CalibrateProgress { done, kernels });
+        }
+    }
+    let readings = asked
+        .kernels
+        .iter()
+        .map(|kernel| KernelReading {
+            ns: Some(kernel_ns(kernel)),
+            spread_ns: Some(0.0),
+            repacked: false,
+            refused: None,
+        })
+        .collect();
+    script.say(Event::Calibrated { readings })
+}
+
+const BYTES_PER_NS: f64 = 20.0;
+const FLOPS_PER_NS: f64 = 200.0;
+const BEGIN_NS: f64 = 1_000.0;
+
+fn kernel_ns(kernel: &Kernel) -> f64 {
+    let product = |inner: u32, rows: u32, columns: u32| {
+        let elements = f64::from(inner) * f64::from(rows);
+        // Half a byte an element, whatever the type.
+        let reads = elements / 2.0 / BYTES_PER_NS;
+        reads.max(2.0 * elements * f64::from(columns) / FLOPS_PER_NS)
+    };
+    let takes = match *kernel {
+        Kernel::Matrix {
+            inner,
+            rows,
+            columns,
+            ..
+        } => product(inner, rows, columns),
+        Kernel::Experts {
+            inner,
+            rows,
+            used,
+            columns,
+            ..
+        } => product(inner, rows, columns) * f64::from(used),
+        Kernel::Attention {
+            heads,
+            head,
+            cells,
+            columns,
+            ..
+        } => {
+            let seen = f64::from(heads) * f64::from(head) * f64::from(cells) * f64::from(columns);
+            4.0 * seen / FLOPS_PER_NS
+        }
+        Kernel::Layer {
+            embedding,
+            feed_forward,
+            columns,
+            ..
+        } => 10.0 * f64::from(embedding + feed_forward) * f64::from(columns) / FLOPS_PER_NS,
+    };
+    BEGIN_NS + takes
 }

@@ -149,6 +149,8 @@ impl Memory {
                         readings: readings.collect(),
                     })
             }
+            (Request::Foresee(asked), _) => kinds::foresee(cast.model(&asked.model.0), asked),
+            (Request::Calibrate(asked), _) => kinds::calibrate(asked, takes),
             (Request::Anchor(_), _) => {
                 let ns = 300_000_000;
                 // As the worker's own: a third of a second that nothing interrupts.
