@@ -4,6 +4,9 @@ use std::io::{self, Write};
 
 use twospeed_gguf::{Blocks, Field, Model, Rng, TensorInfo, TensorType, WriteError, Writer};
 
+use crate::file_type::FileType;
+use crate::mixture::{self, Facts, Source};
+
 /// The key that marks a model made here; it stays when the model is quantized.
 pub const SYNTHETIC: &str = "twospeed.synthetic";
 
@@ -68,6 +71,31 @@ impl Synthetic {
             last.offset + last.bytes.next_multiple_of(ALIGNMENT)
         });
         Ok(writer.header().len() as u64 + weights)
+    }
+
+    /// With the tensor types that llama.cpp's quantizer would give to it for `file_type`; `None`
+    /// where the quantizer refuses a shape, or where the keys name no architecture and no layers.
+    #[must_use]
+    pub fn quantized_as(mut self, file_type: FileType) -> Option<Self> {
+        let header = self.header().ok()?;
+        let model = twospeed_gguf::read_from(&header[..], "synthetic", self.bytes().ok()?).ok()?;
+        let sources: Vec<_> = self
+            .tensors
+            .iter()
+            .map(|tensor| Source {
+                name: &tensor.name,
+                dimensions: &tensor.dimensions,
+                tensor_type: tensor.tensor_type,
+            })
+            .collect();
+        let types = mixture::types(&Facts::of(&model)?, &sources, file_type)?;
+        for (tensor, tensor_type) in self.tensors.iter_mut().zip(types) {
+            tensor.tensor_type = tensor_type;
+        }
+        self.fields.retain(|(key, _)| key != "general.file_type");
+        self.fields
+            .push(("general.file_type".to_owned(), file_type.id().into()));
+        Some(self)
     }
 
     /// The file up to its weights.
@@ -238,6 +266,16 @@ mod tests {
             assert_eq!(made.dimensions[..], read.dimensions[..], "{}", made.name);
         }
         assert_eq!(model.tensors.len(), small(1).tensors.len());
+    }
+
+    #[test]
+    fn the_mixture_follows_from_the_keys_as_from_the_shape() {
+        let made = SMALL.model("small", FileType::F16, 1);
+        let mixed = made.quantized_as(FileType::Q4_K_M).unwrap();
+        assert_eq!(mixed.tensors, SMALL.tensors(FileType::Q4_K_M));
+        let file = file(&mixed);
+        let model = read_from(&file[..], "small.gguf", file.len() as u64).unwrap();
+        assert_eq!(model.quantization.as_deref(), Some("Q4_K_M"));
     }
 
     #[test]
