@@ -32,6 +32,9 @@ pub struct Calibration {
     pub reads: Vec<BandwidthReading>,
     /// What single operations take.
     pub kernels: Vec<KernelReading>,
+    /// What a decode step takes beside its operations, in nanoseconds.
+    #[serde(default)]
+    pub step_ns: Option<f64>,
 }
 
 /// One operation and what it takes.

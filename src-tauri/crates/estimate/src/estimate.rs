@@ -4,12 +4,13 @@ use serde::Serialize;
 use twospeed_gguf::{Data, Model};
 
 use crate::bandwidth::{Bandwidth, BandwidthSource};
+use crate::bounds;
 use crate::cache::{self, Cache, FlashAttention};
-use crate::expected::Term;
+use crate::expected::{Expected, Term, Work};
 use crate::kv_type::KvType;
-use crate::note::Note;
+use crate::note::{Allocated, Note};
 use crate::prefill;
-use crate::question::{BandwidthFrom, Question};
+use crate::question::{Allocation, BandwidthFrom, Question};
 use crate::shape::{Shape, ShapeError, StoreKind};
 use crate::units::{Bytes, BytesPerSecond, Flops, TokensPerSecond};
 use crate::weights::{self, Weights, WeightsError};
@@ -77,6 +78,10 @@ pub struct Memory {
     pub weights_bytes: Option<Bytes>,
     /// Keys and values.
     pub kv_bytes: Option<Bytes>,
+    /// The least that keys and values take, where they are known between bounds only.
+    pub kv_low_bytes: Option<Bytes>,
+    /// The most.
+    pub kv_high_bytes: Option<Bytes>,
     /// Recurrent state.
     pub state_bytes: Option<Bytes>,
     /// Working buffers of the graph: the engine alone knows them.
@@ -175,8 +180,20 @@ pub fn estimate(model: &Model, question: &Question) -> Estimate {
             .and_then(|set| Bandwidth::measured(readings, set, *last_level_cache)),
     };
     let (memory, kv_read) = memory(model, shape.as_ref(), question, &mut notes);
-    let decode = decode(file, &weights, kv_read, bandwidth.as_ref());
-    let prefill = prefill(shape.as_ref().ok(), weights.as_ref().ok(), question);
+    let mut decode = decode(file, &weights, kv_read, bandwidth.as_ref());
+    let mut prefill = prefill(shape.as_ref().ok(), weights.as_ref().ok(), question);
+    if let (Ok(shape), Ok(weights), Some(calibration)) =
+        (&shape, &weights, question.calibration.as_deref())
+    {
+        let work = Work {
+            shape,
+            weights,
+            question,
+            calibration,
+        };
+        decode.expect(work.decode());
+        prefill.expect(work.prefill());
+    }
     match &weights {
         Ok(_) => notes.extend(Note::experts(model)),
         Err(error) => notes.push(Note::Weights(error.clone())),
@@ -208,10 +225,42 @@ pub fn estimate(model: &Model, question: &Question) -> Estimate {
         decode,
         prefill,
         basis: Basis {
-            calibration: None,
-            corrected_by_runs: 0,
+            calibration: question.calibration.as_ref().map(|c| c.id.clone()),
+            corrected_by_runs: corrected_by_runs(question),
             notes,
         },
+    }
+}
+
+/// Runs that either phase was corrected by; both come from the same ones.
+fn corrected_by_runs(question: &Question) -> u64 {
+    let corrections = question.corrections;
+    let both = [corrections.prefill, corrections.decode];
+    let runs = both.into_iter().flatten().map(|correction| correction.runs);
+    runs.max().unwrap_or(0)
+}
+
+impl Decode {
+    fn expect(&mut self, expected: Option<Expected>) {
+        let Some(expected) = expected else {
+            return;
+        };
+        self.expected_tok_s = Some(expected.speed);
+        self.expected_low = Some(expected.low);
+        self.expected_high = Some(expected.high);
+        self.breakdown = expected.terms;
+    }
+}
+
+impl Prefill {
+    fn expect(&mut self, expected: Option<Expected>) {
+        let Some(expected) = expected else {
+            return;
+        };
+        self.expected_tok_s = Some(expected.speed);
+        self.expected_low = Some(expected.low);
+        self.expected_high = Some(expected.high);
+        self.breakdown = expected.terms;
     }
 }
 
@@ -304,6 +353,8 @@ fn memory(
     let mut memory = Memory {
         weights_bytes: weights::loaded_bytes(model).ok(),
         kv_bytes: None,
+        kv_low_bytes: None,
+        kv_high_bytes: None,
         state_bytes: None,
         compute_bytes: None,
         output_bytes: None,
@@ -315,7 +366,6 @@ fn memory(
         lower_bound: Bytes::ZERO,
     };
     let mut kv_read = None;
-    let mut kv_at_least = None;
     match shape {
         Ok(shape) => {
             memory.output_bytes = cache::output_bytes(shape, settings);
@@ -333,48 +383,76 @@ fn memory(
         }
         Err(error) => {
             notes.push(Note::Shape(error.clone()));
-            let between = Shape::bounds(model).ok().and_then(|(least, most)| {
-                let kv = |shape| Some(Cache::of(shape, settings).ok()?.kv());
-                Some((kv(&least)?, kv(&most)?))
-            });
-            if let Some((least, most)) = between {
-                kv_at_least = Some(least);
-                notes.push(Note::KvBetween { least, most });
+            if question.allocation.is_none() {
+                match bounds::kv(model, settings) {
+                    Some((least, most)) => {
+                        memory.kv_low_bytes = Some(least);
+                        memory.kv_high_bytes = Some(most);
+                        notes.push(Note::KvBetween { least, most });
+                    }
+                    None => notes.push(Note::KvUnbounded),
+                }
             }
         }
     }
-    let known = [
-        memory.weights_bytes,
-        memory.kv_bytes.or(kv_at_least),
-        memory.state_bytes,
-        memory.compute_bytes,
-        memory.output_bytes,
-    ];
-    memory.lower_bound = known.into_iter().flatten().sum();
-    memory.total_bytes = [
-        memory.weights_bytes,
-        memory.kv_bytes,
-        memory.state_bytes,
-        memory.compute_bytes,
-        memory.output_bytes,
-    ]
-    .into_iter()
-    .sum();
-    memory.fits = question
-        .available
-        .and_then(|free| match memory.total_bytes {
-            Some(total) => Some(total <= free),
-            // What is known can rule it out, never promise it.
-            None => (memory.lower_bound > free).then_some(false),
-        });
+    match question.allocation {
+        Some(allocation) => memory.take(allocation, notes),
+        None => notes.push(Note::ComputeUnknown),
+    }
+    memory.sum_up();
     if let (Some(false), Some(free)) = (memory.fits, question.available) {
         notes.push(Note::TooLarge {
             at_least: memory.lower_bound,
             free,
         });
     }
-    notes.push(Note::ComputeUnknown);
     (memory, kv_read)
+}
+
+impl Memory {
+    /// Takes the engine's own count; where the closed forms say otherwise, a note has both.
+    fn take(&mut self, engine: Allocation, notes: &mut Vec<Note>) {
+        for (what, formula, counted) in [
+            (Allocated::Kv, self.kv_bytes, engine.kv),
+            (Allocated::State, self.state_bytes, engine.state),
+        ] {
+            if let Some(formula) = formula.filter(|formula| *formula != counted) {
+                notes.push(Note::EngineDiffers {
+                    what,
+                    engine: counted,
+                    formula,
+                });
+            }
+        }
+        self.source = MemorySource::Engine;
+        self.weights_bytes = Some(engine.weights);
+        self.kv_bytes = Some(engine.kv);
+        self.state_bytes = Some(engine.state);
+        self.compute_bytes = Some(engine.compute);
+        self.output_bytes = Some(engine.output);
+    }
+
+    /// The total and whether it fits.
+    fn sum_up(&mut self) {
+        let parts = [
+            self.weights_bytes,
+            self.kv_bytes,
+            self.state_bytes,
+            self.compute_bytes,
+            self.output_bytes,
+        ];
+        self.total_bytes = parts.into_iter().sum();
+        let known = parts.into_iter().flatten().sum::<Bytes>();
+        // The bounds are there where the cache itself is unknown.
+        self.lower_bound = known + self.kv_low_bytes.unwrap_or(Bytes::ZERO);
+        self.fits = self
+            .available_bytes
+            .and_then(|free| match self.total_bytes {
+                Some(total) => Some(total <= free),
+                // What is known can rule it out, never promise it.
+                None => (self.lower_bound > free).then_some(false),
+            });
+    }
 }
 
 /// Which layers slide, where some do.

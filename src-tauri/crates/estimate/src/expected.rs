@@ -1,7 +1,13 @@
 //! What is to be expected on a calibrated machine: a sum of terms, each with its cause.
 
+mod band;
+mod rates;
+mod time;
+
 use serde::Serialize;
 use twospeed_gguf::TensorType;
+
+pub(crate) use time::Work;
 
 use crate::units::{Bytes, Flops, TokensPerSecond};
 

@@ -52,6 +52,8 @@ mod tests {
         Weights {
             read_per_token: BTreeMap::new(),
             matrix_elements,
+            matrices: Vec::new(),
+            norms: (0, 0),
         }
     }
 

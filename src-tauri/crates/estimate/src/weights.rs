@@ -17,6 +17,46 @@ pub struct Weights {
     /// Elements of the matrices that each prompt token is multiplied with; without the output,
     /// which only a prompt's last token needs.
     pub matrix_elements: u64,
+    /// Those matrices and the output, alike ones together.
+    pub matrices: Vec<Matrix>,
+    /// Vectors that each layer scales by (norms), all layers together: how many, and their elements.
+    pub norms: (u64, u64),
+}
+
+/// Matrices of one type and size that a token is multiplied with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Matrix {
+    /// Their type.
+    pub tensor_type: TensorType,
+    /// Elements of a row.
+    pub inner: u64,
+    /// Rows; of one expert where there are experts.
+    pub rows: u64,
+    /// How many there are, each run counted.
+    pub count: u64,
+    /// What they are for.
+    pub role: Role,
+}
+
+/// What a matrix is for, as far as its cost depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Part of a layer.
+    Layer,
+    /// The last layer's feed-forward part: of a prompt only the tokens come there whose logits are
+    /// wanted.
+    LastFeedForward,
+    /// Experts, of which a token uses some.
+    Experts {
+        /// So many are used.
+        used: u64,
+        /// Of so many.
+        of: u64,
+        /// They are the last layer's.
+        last: bool,
+    },
+    /// The output matrix: only tokens whose logits are wanted.
+    Output,
 }
 
 /// Why the weights that a token reads are unknown. One sentence.
@@ -56,6 +96,8 @@ impl Weights {
         let mut weights = Self {
             read_per_token: BTreeMap::new(),
             matrix_elements: 0,
+            matrices: Vec::new(),
+            norms: (0, 0),
         };
         for tensor in &model.tensors {
             let Some(share) = uses.share(tensor)? else {
@@ -66,6 +108,13 @@ impl Weights {
                 .read_per_token
                 .entry(tensor.tensor_type)
                 .or_default() += Bytes(read);
+            if is_matrix(tensor) {
+                weights.matrices_add(uses.matrix(tensor, share)?);
+            } else if stem(tensor).contains("norm") && tensor.name.ends_with(".weight") {
+                weights.norms.0 = weights.norms.0.saturating_add(share.times);
+                let elements = share.of(tensor.elements);
+                weights.norms.1 = weights.norms.1.saturating_add(elements);
+            }
             if is_matrix(tensor) && !uses.is_output(tensor) {
                 weights.matrix_elements = weights
                     .matrix_elements
@@ -73,6 +122,20 @@ impl Weights {
             }
         }
         Ok(weights)
+    }
+
+    fn matrices_add(&mut self, more: Option<Matrix>) {
+        let Some(more) = more else {
+            return;
+        };
+        let alike = |other: &&mut Matrix| {
+            let count = other.count;
+            **other == Matrix { count, ..more }
+        };
+        match self.matrices.iter_mut().find(alike) {
+            Some(matrix) => matrix.count = matrix.count.saturating_add(more.count),
+            None => self.matrices.push(more),
+        }
     }
 }
 
@@ -151,6 +214,8 @@ struct Uses<'a> {
     keys: Keys<'a>,
     /// Layers before the next-token-prediction blocks; all where there are none.
     trunk: Option<u32>,
+    /// The last layer that a token passes.
+    last_layer: Option<u32>,
     /// By layer, where the file says.
     experts_used: Option<Vec<u64>>,
     repeats: BlockRuns,
@@ -176,9 +241,12 @@ impl<'a> Uses<'a> {
                 .filter(|used| used.iter().any(|n| *n > 0)),
             None => None,
         };
+        let trunk = trunk(keys)?;
+        let blocks = layers.and_then(|layers| u32::try_from(layers).ok());
         Ok(Self {
             keys,
-            trunk: trunk(keys)?,
+            trunk,
+            last_layer: trunk.or(blocks).and_then(|layers| layers.checked_sub(1)),
             experts_used,
             repeats: block_runs(keys)?,
             tied: model.tensor("output.weight").is_none(),
@@ -226,17 +294,51 @@ impl<'a> Uses<'a> {
     /// them), in old files in a tensor each (`blk.0.ffn_up.7.weight`).
     fn experts(&self, tensor: &TensorInfo) -> Result<Option<u64>, WeightsError> {
         let stem = stem(tensor);
-        let numbered = || {
-            let after = tensor.name.split('.').nth(3);
-            stem.starts_with("ffn_") && after.is_some_and(|part| part.parse::<u32>().is_ok())
-        };
         if stem.ends_with("exps") && stem != "ffn_norm_exps" {
             Ok(tensor.dimensions.last().copied().filter(|n| *n > 0))
-        } else if numbered() {
+        } else if numbered_expert(tensor).is_some() {
             Ok(Some(self.keys.need("expert_count")?))
         } else {
             Ok(None)
         }
+    }
+
+    fn matrix(&self, tensor: &TensorInfo, share: Share) -> Result<Option<Matrix>, WeightsError> {
+        let dimension = |place: usize| tensor.dimensions.get(place).copied().unwrap_or(1);
+        let last = self.last_layer.is_some() && tensor.layer() == self.last_layer;
+        let experts = self.experts(tensor)?;
+        // Old files hold each expert in a tensor of its own: as many count as a token uses.
+        if let Some(number) = numbered_expert(tensor)
+            && u64::from(number) >= share.used
+        {
+            return Ok(None);
+        }
+        let stacked = experts.is_some() && numbered_expert(tensor).is_none();
+        let role = if self.is_output(tensor) {
+            Role::Output
+        } else if stacked {
+            Role::Experts {
+                used: share.used,
+                of: share.parts,
+                last,
+            }
+        } else if last && stem(tensor).starts_with("ffn_") {
+            Role::LastFeedForward
+        } else {
+            Role::Layer
+        };
+        let rows = if stacked {
+            dimension(1)
+        } else {
+            tensor.elements / dimension(0).max(1)
+        };
+        Ok(Some(Matrix {
+            tensor_type: tensor.tensor_type,
+            inner: dimension(0),
+            rows,
+            count: share.times,
+            role,
+        }))
     }
 
     fn is_output(&self, tensor: &TensorInfo) -> bool {
@@ -272,6 +374,12 @@ fn stem(tensor: &TensorInfo) -> &str {
         part = parts.nth(1).unwrap_or_default();
     }
     part
+}
+
+/// Which expert a tensor belongs to alone, as old files have it.
+fn numbered_expert(tensor: &TensorInfo) -> Option<u32> {
+    let number = tensor.name.split('.').nth(3)?.parse().ok()?;
+    stem(tensor).starts_with("ffn_").then_some(number)
 }
 
 /// Tables of which a token reads a row or two: too little to count.
