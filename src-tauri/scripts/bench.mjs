@@ -10,6 +10,7 @@ const benchmarks = {
   users: () => import("./bench/users.mjs"),
   dropin: () => import("./bench/dropin.mjs"),
   tune: () => import("./bench/tune.mjs"),
+  estimator: () => import("./bench/estimator.mjs"),
   until: () => import("./bench/until.mjs"),
 };
 
