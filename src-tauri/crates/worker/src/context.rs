@@ -46,11 +46,15 @@ pub struct Context {
     model: Rc<Model>,
 }
 
-/// Called by the engine after each node of a graph: true stops it.
-unsafe extern "C" fn stop(request: *mut c_void) -> bool {
-    // The number of the request travels in the pointer itself: nothing to keep alive, nothing to
-    // unwind.
+/// Called by the engine after each node of a graph: true stops it. It takes what [`stop_data`] gives.
+pub unsafe extern "C" fn stop(request: *mut c_void) -> bool {
     wire::is_cancelled(request.addr() as u64)
+}
+
+/// The number of a request as [`stop`] takes it: it travels in the pointer itself, nothing to keep
+/// alive, nothing to unwind.
+pub fn stop_data(request: u64) -> *mut c_void {
+    std::ptr::without_provenance_mut(request as usize)
 }
 
 impl Context {
@@ -95,9 +99,8 @@ impl Context {
     /// From now on, cancelling request `request` stops this context.
     pub fn serve(&mut self, request: u64) {
         self.request = request;
-        let data = std::ptr::without_provenance_mut(request as usize);
         // SAFETY: a live context; the callback never unwinds and reads its number only.
-        unsafe { sys::llama_set_abort_callback(self.raw(), Some(stop), data) };
+        unsafe { sys::llama_set_abort_callback(self.raw(), Some(stop), stop_data(request)) };
     }
 
     /// The engine's pointer; valid while `self` lives.

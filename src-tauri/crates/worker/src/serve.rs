@@ -141,6 +141,11 @@ impl Worker {
         self.loaded = None;
     }
 
+    /// The CPUs this process had at first; `None` when they are not known.
+    pub fn allowed_cpus(&self) -> Option<&[usize]> {
+        self.allowed_cpus.as_deref()
+    }
+
     /// A path as the app meant it: relative ones start where the worker was started.
     pub fn resolve(&self, path: &Path) -> PathBuf {
         match &self.started_in {

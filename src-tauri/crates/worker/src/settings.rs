@@ -154,7 +154,8 @@ pub fn priority(level: i32) -> Result<sys::ggml_sched_priority, Stopped> {
     }
 }
 
-fn cache_type(setting: &str, name: &str) -> Result<sys::ggml_type, Stopped> {
+/// The type of a cache, by ggml's name.
+pub fn cache_type(setting: &str, name: &str) -> Result<sys::ggml_type, Stopped> {
     choose(
         setting,
         name,

@@ -1,0 +1,507 @@
+//! Attention over a cache, as `llm_graph_context::build_attn` of llama.cpp builds it between the
+//! matrices.
+
+use llama_cpp_sys_2 as sys;
+use twospeed_engine::protocol::Kernel;
+use twospeed_gguf::TensorType;
+
+use super::cpu::Cpu;
+use super::graph::{Graph, Work};
+use super::memory::{self, Room, Tensor, Tensors};
+use super::{types, weights};
+
+/// Caches, each with the same queries.
+#[derive(Debug)]
+pub struct Attention {
+    shape: Shape,
+    flash: bool,
+    queries: Tensor,
+    /// Keys and values of each layer.
+    caches: Vec<(Tensor, Tensor)>,
+    mask: Tensor,
+    rooms: Rooms,
+    rotations: Rotations,
+    // What all of them point to.
+    _tensors: Tensors,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    heads: u64,
+    kv_heads: u64,
+    head: u64,
+    cells: u64,
+    columns: u64,
+}
+
+/// Where results go.
+#[derive(Debug)]
+struct Rooms {
+    /// Keys and values as f16, where flash attention is asked of a cache of f32.
+    as_f16: Option<(Room, Room)>,
+    /// Scores of each query and cell, without flash attention.
+    scores: Option<Room>,
+    /// Values by head, without flash attention.
+    by_head: Option<Room>,
+    result: Room,
+    rotated: Room,
+}
+
+/// What a quantized cache is rotated by, so that no element stands out: the engine does it where
+/// heads are multiples of 64.
+#[derive(Debug)]
+struct Rotations {
+    keys: Option<Tensor>,
+    values: Option<Tensor>,
+    /// Keys and values of the tokens that attend, as they are written.
+    written: Tensor,
+}
+
+impl Attention {
+    /// The attention of a [`Kernel::Attention`]. Errors: the sentence of a refusal.
+    ///
+    /// # Panics
+    /// When it is another kernel.
+    pub fn new(cpu: &Cpu, kernel: &Kernel) -> Result<Self, String> {
+        let Kernel::Attention {
+            heads,
+            kv_heads,
+            head,
+            type_k,
+            type_v,
+            flash,
+            cells,
+            columns,
+            set_bytes,
+        } = kernel
+        else {
+            unreachable!("BUG: {kernel:?} is no attention")
+        };
+        let [heads, kv_heads, head, cells, columns] =
+            [*heads, *kv_heads, *head, *cells, *columns].map(u64::from);
+        let shape = Shape {
+            heads,
+            kv_heads,
+            head,
+            cells,
+            columns,
+        };
+        let flash = *flash;
+        let unknown = |name: &str| format!("The engine does not know a cache of {name}.");
+        let type_k = types::named(type_k).ok_or_else(|| unknown(type_k))?;
+        let type_v = types::named(type_v).ok_or_else(|| unknown(type_v))?;
+        let bytes = shape.check(type_k, type_v, flash)?;
+        let count = set_bytes.div_ceil(bytes.cache).max(1);
+        weights::check_count(count, *set_bytes)?;
+        memory::check_room(
+            bytes
+                .cache
+                .checked_mul(count)
+                .and_then(|all| all.checked_add(bytes.beside)),
+        )?;
+
+        let mut tensors = Tensors::new(8 + 2 * count as usize);
+        let keys = weights::draw(type_k, bytes.keys as usize)?;
+        let values = weights::draw(type_v, (bytes.cache - bytes.keys) as usize)?;
+        let wide = [kv_heads * head, cells];
+        let mut caches = Vec::new();
+        for _ in 0..count {
+            caches.push((
+                tensors.of(cpu, types::number(type_k), &wide, &keys)?,
+                tensors.of(cpu, types::number(type_v), &wide, &values)?,
+            ));
+        }
+        let rooms = Rooms::new(cpu, &mut tensors, shape, flash, [type_k, type_v])?;
+        let rotations = Rotations::new(cpu, &mut tensors, shape, [type_k, type_v])?;
+        Ok(Self {
+            shape,
+            flash,
+            queries: tensors.random(cpu, &[head, heads, columns])?,
+            caches,
+            mask: mask(cpu, &mut tensors, shape, flash)?,
+            rooms,
+            rotations,
+            _tensors: tensors,
+        })
+    }
+
+    /// Queries, keys and values as a product wants them: a head at a time.
+    fn by_heads(&self, graph: &Graph<'_>, queries: Tensor, index: usize) -> [Tensor; 3] {
+        let Shape {
+            heads,
+            kv_heads,
+            head,
+            cells,
+            columns,
+        } = self.shape;
+        let (keys, values) = self.caches[index % self.caches.len()];
+        let context = graph.context();
+        let [n_heads, n_kv, n_head, n_cells, n_columns] =
+            [heads, kv_heads, head, cells, columns].map(|extent| extent as i64);
+        // SAFETY: live tensors; the views lie inside them: the strides are those of llama.cpp's
+        // `get_k` and `get_v` for a cache of just these cells.
+        unsafe {
+            let row = |kind, elements: u64| sys::ggml_row_size(kind, elements as i64);
+            let stride = |dimension: usize| (*queries).nb[dimension];
+            let q = sys::ggml_view_4d(
+                context,
+                queries,
+                n_head,
+                n_heads,
+                n_columns,
+                1,
+                stride(1),
+                stride(2),
+                stride(2) * columns as usize,
+                0,
+            );
+            let whole = |cache: Tensor| {
+                let kind = (*cache).type_;
+                sys::ggml_view_4d(
+                    context,
+                    cache,
+                    n_head,
+                    n_kv,
+                    n_cells,
+                    1,
+                    row(kind, head),
+                    row(kind, head * kv_heads),
+                    row(kind, head * kv_heads * cells),
+                    0,
+                )
+            };
+            let v = if self.flash {
+                whole(values)
+            } else {
+                // Kept transposed: a row is one element of a head in every cell.
+                let kind = (*values).type_;
+                sys::ggml_view_4d(
+                    context,
+                    values,
+                    n_cells,
+                    n_kv,
+                    n_head,
+                    1,
+                    row(kind, cells * head),
+                    row(kind, cells),
+                    row(kind, cells * head * kv_heads),
+                    0,
+                )
+            };
+            [q, whole(keys), v].map(|tensor| sys::ggml_permute(context, tensor, 0, 2, 1, 3))
+        }
+    }
+
+    fn flash(&self, graph: &Graph<'_>, [q, k, v]: [Tensor; 3], scale: f32) -> Tensor {
+        let context = graph.context();
+        // SAFETY: live tensors of the shapes that flash attention wants, which `Shape::check` saw to.
+        unsafe {
+            let cast =
+                |tensor, room| graph.put(sys::ggml_cast(context, tensor, sys::GGML_TYPE_F16), room);
+            let is_f32 = |tensor: Tensor| (*tensor).type_ == sys::GGML_TYPE_F32;
+            let (k, v) = match self.rooms.as_f16 {
+                Some((keys, values)) => (
+                    if is_f32(k) { cast(k, keys) } else { k },
+                    if is_f32(v) { cast(v, values) } else { v },
+                ),
+                None => (k, v),
+            };
+            let result = sys::ggml_flash_attn_ext(context, q, k, v, self.mask, scale, 0.0, 0.0);
+            sys::ggml_prec_set_acc(result, sys::GGML_PREC_F32);
+            graph.put(result, self.rooms.result);
+            sys::ggml_reshape_2d(
+                context,
+                result,
+                (*result).ne[0] * (*result).ne[1],
+                (*result).ne[2] * (*result).ne[3],
+            )
+        }
+    }
+
+    fn apart(&self, graph: &Graph<'_>, [q, k, v]: [Tensor; 3], scale: f32) -> Tensor {
+        let context = graph.context();
+        let (Some(scores), Some(by_head)) = (self.rooms.scores, self.rooms.by_head) else {
+            unreachable!("BUG: without flash attention there is room for scores")
+        };
+        // SAFETY: live tensors of shapes that match.
+        unsafe {
+            let kq = graph.put(sys::ggml_mul_mat(context, k, q), scores);
+            sys::ggml_prec_set_acc(kq, sys::GGML_PREC_F32);
+            // In place, as the engine's allocator lets it.
+            let soft = sys::ggml_soft_max_ext(context, kq, self.mask, scale, 0.0);
+            let kqv = sys::ggml_mul_mat(context, v, graph.put(soft, scores));
+            graph.put(kqv, by_head);
+            let turned = sys::ggml_permute(context, kqv, 0, 2, 1, 3);
+            let joined = sys::ggml_cont_2d(
+                context,
+                turned,
+                (*turned).ne[0] * (*turned).ne[1],
+                (*turned).ne[2] * (*turned).ne[3],
+            );
+            graph.put(joined, self.rooms.result)
+        }
+    }
+
+    fn rotate(&self, graph: &Graph<'_>, tensor: Tensor, by: Tensor) -> Tensor {
+        let context = graph.context();
+        // SAFETY: live tensors; rows of the rotation's width fill the other whole.
+        unsafe {
+            let width = (*by).ne[0];
+            let flat =
+                sys::ggml_reshape_2d(context, tensor, width, sys::ggml_nelements(tensor) / width);
+            let product = sys::ggml_mul_mat(context, by, flat);
+            sys::ggml_mul_mat_set_hint(product, sys::GGML_HINT_SRC0_IS_HADAMARD);
+            graph.put(product, self.rooms.rotated);
+            let [a, b, c, d] = (*tensor).ne;
+            sys::ggml_reshape_4d(context, product, a, b, c, d)
+        }
+    }
+}
+
+impl Work for Attention {
+    fn different(&self) -> usize {
+        self.caches.len()
+    }
+
+    fn tensors(&self) -> usize {
+        40
+    }
+
+    fn append(&self, graph: &Graph<'_>, index: usize) {
+        let Rotations {
+            keys,
+            values,
+            written,
+        } = self.rotations;
+        for rotation in [keys, values].into_iter().flatten() {
+            graph.append(self.rotate(graph, written, rotation));
+        }
+        let queries = match keys {
+            Some(rotation) => self.rotate(graph, self.queries, rotation),
+            None => self.queries,
+        };
+        let inputs = self.by_heads(graph, queries, index);
+        let scale = 1.0 / (self.shape.head as f32).sqrt();
+        let result = if self.flash {
+            self.flash(graph, inputs, scale)
+        } else {
+            self.apart(graph, inputs, scale)
+        };
+        graph.append(match values {
+            Some(rotation) => self.rotate(graph, result, rotation),
+            None => result,
+        });
+    }
+}
+
+/// Bytes of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Bytes {
+    keys: u64,
+    /// Keys and values.
+    cache: u64,
+    /// What is needed beside the caches.
+    beside: u64,
+}
+
+impl Shape {
+    /// Refuses what the engine refuses, and counts the bytes.
+    fn check(&self, type_k: TensorType, type_v: TensorType, flash: bool) -> Result<Bytes, String> {
+        let Self {
+            heads,
+            kv_heads,
+            head,
+            cells,
+            columns,
+        } = *self;
+        if [heads, kv_heads, head, cells, columns].contains(&0) {
+            return Err(
+                "Attention without heads, cells or columns takes no time: give at least 1.".into(),
+            );
+        }
+        if columns > cells {
+            return Err(format!(
+                "{columns} tokens are not among {cells} cells: give at least as many cells."
+            ));
+        }
+        if !heads.is_multiple_of(kv_heads) {
+            return Err(format!(
+                "{heads} heads cannot share {kv_heads} heads of keys: give a divisor."
+            ));
+        }
+        if !flash && type_v.block_elements() > 1 {
+            return Err(format!(
+                "Values of {} need flash attention: the engine keeps them transposed without.",
+                type_v.name()
+            ));
+        }
+        for tensor_type in [type_k, type_v] {
+            if !head.is_multiple_of(tensor_type.block_elements()) {
+                return Err(format!(
+                    "A head of {head} is no whole blocks of {}: give a multiple of {}.",
+                    tensor_type.name(),
+                    tensor_type.block_elements()
+                ));
+            }
+        }
+        let too_much = || "More bytes than any memory holds: ask for less.".to_owned();
+        let all = |extents: &[u64]| memory::bytes_of(1, extents).ok_or_else(too_much);
+        let wide = all(&[kv_heads, head])?;
+        weights::check_extents(&[wide, all(&[heads, head])?, all(&[heads, columns])?])?;
+        let part = |tensor_type: TensorType| {
+            let row = tensor_type.bytes(wide).unwrap_or(u64::MAX);
+            memory::bytes_of(row, &[cells]).ok_or_else(too_much)
+        };
+        let keys = part(type_k)?;
+        let cache = keys.checked_add(part(type_v)?).ok_or_else(too_much)?;
+        // Queries, results by head, results, rotated; scores; mask; a cache as f16.
+        let beside = [
+            all(&[4 * 4, heads, head, columns])?,
+            all(&[if flash { 0 } else { 4 }, heads, cells, columns])?,
+            all(&[4, cells, columns])?,
+            all(&[4, wide, cells])?,
+        ]
+        .into_iter()
+        .try_fold(0_u64, u64::checked_add)
+        .ok_or_else(too_much)?;
+        Ok(Bytes {
+            keys,
+            cache,
+            beside,
+        })
+    }
+}
+
+impl Rooms {
+    fn new(
+        cpu: &Cpu,
+        tensors: &mut Tensors,
+        shape: Shape,
+        flash: bool,
+        cached: [TensorType; 2],
+    ) -> Result<Self, String> {
+        let Shape {
+            heads,
+            kv_heads,
+            head,
+            cells,
+            columns,
+        } = shape;
+        let result = 4 * head * heads * columns;
+        let f16 = 2 * head * kv_heads * cells;
+        let mut room = |bytes| tensors.room(cpu, bytes);
+        let casts = flash && cached.contains(&TensorType::F32);
+        let mut when = |needed: bool, bytes| needed.then(|| room(bytes)).transpose();
+        let (keys, values) = (when(casts, f16)?, when(casts, f16)?);
+        Ok(Self {
+            as_f16: keys.zip(values),
+            scores: when(!flash, 4 * cells * columns * heads)?,
+            by_head: when(!flash, result)?,
+            result: room(result)?,
+            rotated: room(result)?,
+        })
+    }
+}
+
+impl Rotations {
+    fn new(
+        cpu: &Cpu,
+        tensors: &mut Tensors,
+        shape: Shape,
+        [type_k, type_v]: [TensorType; 2],
+    ) -> Result<Self, String> {
+        let rotates = |tensor_type: TensorType| {
+            tensor_type.block_elements() > 1 && shape.head.is_multiple_of(64)
+        };
+        let mut rotation =
+            |width: u64| tensors.of(cpu, sys::GGML_TYPE_F32, &[width, width], &hadamard(width));
+        // Keys by the widest that divides a head, values by the narrowest.
+        let widest = 1 << shape.head.trailing_zeros();
+        Ok(Self {
+            keys: rotates(type_k).then(|| rotation(widest)).transpose()?,
+            values: rotates(type_v).then(|| rotation(64)).transpose()?,
+            written: tensors.random(cpu, &[shape.head, shape.kv_heads, shape.columns])?,
+        })
+    }
+}
+
+/// Sylvester's matrix of that width (a power of two), of length 1 in each row.
+fn hadamard(width: u64) -> Vec<f32> {
+    let length = 1.0 / (width as f32).sqrt();
+    (0..width)
+        .flat_map(|row| (0..width).map(move |column| (row & column).count_ones()))
+        .map(|ones| if ones % 2 == 0 { length } else { -length })
+        .collect()
+}
+
+/// Each of the last tokens sees itself and those before it.
+fn mask(cpu: &Cpu, tensors: &mut Tensors, shape: Shape, flash: bool) -> Result<Tensor, String> {
+    let Shape { cells, columns, .. } = shape;
+    let sees = (0..columns)
+        .flat_map(|column| (0..cells).map(move |cell| cell <= cells - columns + column));
+    let extents = [cells, columns];
+    if flash {
+        // Half precision: 0 and minus infinity.
+        let values: Vec<u16> = sees.map(|sees| if sees { 0 } else { 0xfc00 }).collect();
+        tensors.of(cpu, sys::GGML_TYPE_F16, &extents, &values)
+    } else {
+        let values: Vec<f32> = sees
+            .map(|sees| if sees { 0.0 } else { f32::NEG_INFINITY })
+            .collect();
+        tensors.of(cpu, sys::GGML_TYPE_F32, &extents, &values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: Shape = Shape {
+        heads: 9,
+        kv_heads: 3,
+        head: 64,
+        cells: 512,
+        columns: 4,
+    };
+
+    #[test]
+    fn the_bytes_of_a_cache_are_those_of_its_cells() {
+        let bytes = SHAPE
+            .check(TensorType::F16, TensorType::Q8_0, true)
+            .unwrap();
+        // 512 cells x 3 heads x 64 elements of 2 bytes; 6 blocks of 34 bytes a cell.
+        assert_eq!(bytes.keys, 512 * 3 * 64 * 2);
+        assert_eq!(bytes.cache, 512 * 3 * 64 * 2 + 512 * 6 * 34);
+    }
+
+    #[test]
+    fn what_the_engine_refuses_is_refused_in_a_sentence() {
+        let refusal = |change: &dyn Fn(&mut Shape), type_v, flash| {
+            let mut shape = SHAPE;
+            change(&mut shape);
+            shape.check(TensorType::F16, type_v, flash).unwrap_err()
+        };
+        let f16 = TensorType::F16;
+        assert!(refusal(&|s| s.columns = 513, f16, true).contains("512 cells"));
+        assert!(refusal(&|s| s.kv_heads = 2, f16, true).contains("share"));
+        assert!(refusal(&|s| s.head = 0, f16, true).contains("at least 1"));
+        assert!(refusal(&|s| s.head = 40, TensorType::Q8_0, true).contains("multiple of 32"));
+        assert!(refusal(&|_| {}, TensorType::Q8_0, false).contains("flash attention"));
+        assert!(refusal(&|s| s.head = u64::MAX, f16, true).contains("memory"));
+    }
+
+    #[test]
+    fn the_rows_of_a_rotation_are_at_right_angles() {
+        let matrix = hadamard(4);
+        assert_eq!(
+            matrix,
+            [
+                [0.5, 0.5, 0.5, 0.5],
+                [0.5, -0.5, 0.5, -0.5],
+                [0.5, 0.5, -0.5, -0.5],
+                [0.5, -0.5, -0.5, 0.5],
+            ]
+            .concat()
+        );
+    }
+}
