@@ -455,6 +455,55 @@ fn mask(cpu: &Cpu, tensors: &mut Tensors, shape: Shape, flash: bool) -> Result<T
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calibrate::{cpu, graph};
+
+    /// Two heads of 32 share one of keys; four tokens fill the cache.
+    fn small(flash: bool) -> Kernel {
+        Kernel::Attention {
+            heads: 2,
+            kv_heads: 1,
+            head: 32,
+            type_k: "f16".into(),
+            type_v: "f16".into(),
+            flash,
+            cells: 4,
+            columns: 4,
+            set_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn the_first_token_sees_itself_alone_and_the_last_sees_all() {
+        let cpu = cpu::for_tests();
+        for flash in [true, false] {
+            let attention = Attention::new(&cpu, &small(flash)).unwrap();
+            let result = graph::result(&cpu, &attention, 0, 1);
+            let halves: Vec<u16> = memory::values(attention.caches[0].1);
+            let value = |cell: usize, element: usize| {
+                let at = if flash {
+                    32 * cell + element
+                } else {
+                    4 * element + cell
+                };
+                // SAFETY: a function without preconditions.
+                unsafe { sys::ggml_fp16_to_fp32(halves[at]) }
+            };
+            // A token's heads lie side by side.
+            for head in 0..2 {
+                for element in 0..32 {
+                    let first = result[32 * head + element];
+                    let close = (first - value(0, element)).abs() < 1e-2;
+                    assert!(close, "{first}, {}", value(0, element));
+                    let last = result[3 * 64 + 32 * head + element];
+                    let seen = (0..4).map(|cell| value(cell, element));
+                    let least = seen.clone().fold(f32::INFINITY, f32::min);
+                    let most = seen.fold(f32::NEG_INFINITY, f32::max);
+                    assert!((least..=most).contains(&last), "a mean: {last}");
+                    assert!((last - value(0, element)).abs() > 1e-6, "of more than one");
+                }
+            }
+        }
+    }
 
     const SHAPE: Shape = Shape {
         heads: 9,

@@ -119,3 +119,15 @@ impl Drop for Cpu {
         unsafe { sys::ggml_backend_free(self.raw.as_ptr()) };
     }
 }
+
+/// A backend of one thread (tests run side by side), which no request stops.
+#[cfg(test)]
+pub fn for_tests() -> Cpu {
+    crate::backend::for_tests();
+    let threads = ThreadPool::new(
+        &crate::testing::with(|settings| settings.n_threads = 1),
+        None,
+    )
+    .unwrap();
+    Cpu::new(threads, 1, u64::MAX).unwrap()
+}

@@ -168,6 +168,37 @@ impl Chooser {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calibrate::{cpu, graph};
+
+    #[test]
+    fn a_column_is_multiplied_with_the_experts_it_chose() {
+        let cpu = cpu::for_tests();
+        let wanted = |experts, used| Kernel::Experts {
+            tensor_type: "f32".into(),
+            inner: 64,
+            rows: 8,
+            experts,
+            used,
+            columns: 3,
+            set_bytes: 0,
+        };
+        // Drawn from the first on, eight matrices begin as one does.
+        let one = graph::result(&cpu, &Experts::new(&cpu, &wanted(1, 1)).unwrap(), 0, 1);
+        let eight = Experts::new(&cpu, &wanted(8, 2)).unwrap();
+        let mut met = 0;
+        for index in 0..CHOICES {
+            let result = graph::result(&cpu, &eight, index, 1);
+            let choices: Vec<i32> = memory::values(eight.choices[index]);
+            assert_eq!(result.len(), 3 * 2 * 8);
+            for (place, expert) in choices.iter().enumerate() {
+                let got = &result[8 * place..][..8];
+                let first = &one[8 * (place / 2)..][..8];
+                assert_eq!(got == first, *expert == 0, "{got:?}, {first:?}");
+                met += usize::from(*expert == 0);
+            }
+        }
+        assert!(met > 10, "each of eight is met now and then: {met}");
+    }
 
     #[test]
     fn a_column_uses_different_experts_and_in_the_end_all() {

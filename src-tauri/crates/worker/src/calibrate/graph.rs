@@ -106,3 +106,13 @@ impl<'a> Graph<'a> {
         self.nodes().all(|node| unsafe { cpu.does(node) })
     }
 }
+
+/// What the first operations of a work give: the result of the last.
+#[cfg(test)]
+pub fn result(cpu: &Cpu, work: &dyn Work, first: usize, operations: usize) -> Vec<f32> {
+    let graph = Graph::new(work, first, operations);
+    assert!(graph.is_computable(cpu));
+    work.prepare_run();
+    cpu.compute(&graph).unwrap();
+    super::memory::values(graph.nodes().last().unwrap())
+}

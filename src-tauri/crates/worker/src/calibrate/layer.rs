@@ -279,6 +279,58 @@ impl Shape {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calibrate::{cpu, graph};
+
+    #[test]
+    fn a_layer_adds_what_it_is_given_and_writes_the_cache() {
+        let cpu = cpu::for_tests();
+        let kernel = Kernel::Layer {
+            embedding: 64,
+            feed_forward: 96,
+            heads: 4,
+            kv_heads: 2,
+            head: 16,
+            columns: 3,
+        };
+        let layer = Layer::new(&cpu, &kernel).unwrap();
+        let values = |tensor| -> Vec<f32> { memory::values(tensor) };
+        let (input, attended, down) = (
+            values(layer.streams[0]),
+            values(layer.attended),
+            values(layer.down),
+        );
+        let result = graph::result(&cpu, &layer, 0, 1);
+        assert_eq!(result, values(layer.streams[1]));
+        for place in 0..64 * 3 {
+            let expected = down[place] + (attended[place] + input[place]);
+            assert!((result[place] - expected).abs() < 1e-6);
+        }
+        // A cell holds the values of a token, those behind the last nothing.
+        let halves: Vec<u16> = memory::values(layer.layers[0].values);
+        let written = values(layer.value);
+        for (half, value) in halves.iter().zip(&written) {
+            // SAFETY: a function without preconditions.
+            let stored = unsafe { sys::ggml_fp16_to_fp32(*half) };
+            assert!((stored - value).abs() < 1e-3);
+        }
+        assert!(halves[written.len()..].iter().all(|half| *half == 0));
+    }
+
+    #[test]
+    fn many_layers_stay_finite() {
+        let cpu = cpu::for_tests();
+        let kernel = Kernel::Layer {
+            embedding: 64,
+            feed_forward: 96,
+            heads: 4,
+            kv_heads: 2,
+            head: 16,
+            columns: 1,
+        };
+        let layer = Layer::new(&cpu, &kernel).unwrap();
+        let result = graph::result(&cpu, &layer, 0, 2000);
+        assert!(result.iter().all(|value| value.is_finite()));
+    }
 
     #[test]
     fn what_is_no_layer_is_refused() {

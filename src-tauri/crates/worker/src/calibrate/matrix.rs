@@ -80,3 +80,82 @@ impl Work for Matrix {
         graph.append(graph.put(product, self.result));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibrate::{cpu, graph, types};
+
+    /// What the product has to be, from ggml's own reading of the weights.
+    fn expected(name: &str, inner: usize, rows: usize, columns: &[f32]) -> Vec<f64> {
+        let tensor_type = types::named(name).unwrap();
+        let bytes = tensor_type.bytes((inner * rows) as u64).unwrap() as usize;
+        let drawn = weights::draw(tensor_type, bytes).unwrap();
+        let mut matrix = vec![0_f32; inner * rows];
+        // SAFETY: ggml's own table; whole rows, and room for as many floats.
+        unsafe {
+            let traits = sys::ggml_get_type_traits(types::number(tensor_type));
+            match (*traits).to_float {
+                Some(to_float) => to_float(
+                    drawn.as_ptr().cast(),
+                    matrix.as_mut_ptr(),
+                    (inner * rows) as i64,
+                ),
+                None => panic!("{name} is not read"),
+            }
+        }
+        let product = |row: &[f32], column: &[f32]| -> f64 {
+            let products = row.iter().zip(column);
+            products.map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+        };
+        columns
+            .chunks_exact(inner)
+            .flat_map(|column| matrix.chunks_exact(inner).map(move |row| (row, column)))
+            .map(|(row, column)| product(row, column))
+            .collect()
+    }
+
+    #[test]
+    fn every_matrix_of_a_set_gives_the_product_repacked_or_not() {
+        let cpu = cpu::for_tests();
+        let (inner, rows, columns) = (512, 16, 5);
+        for name in [
+            "f16", "q4_0", "q4_1", "q4_K", "q2_K", "q6_K", "q8_0", "iq4_nl",
+        ] {
+            let matrix = Matrix::new(&cpu, name, [inner, rows, columns], 40_000).unwrap();
+            assert!(matrix.different() > 1, "{name}");
+            let expected = expected(
+                name,
+                inner as usize,
+                rows as usize,
+                &memory::values(matrix.columns),
+            );
+            for number in 0..matrix.different() {
+                let result = graph::result(&cpu, &matrix, number, 1);
+                assert_eq!(result.len(), expected.len());
+                for (got, wanted) in result.iter().zip(&expected) {
+                    // 512 weights of deviation 1 times columns of deviation 0.58, which are brought
+                    // to 8 bits (an error of 0.0023 each): sqrt(512) x 0.0023 = 0.05.
+                    assert!(
+                        (f64::from(*got) - wanted).abs() < 0.5,
+                        "{name} {number}: {got} and {wanted}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_set_reaches_what_is_asked() {
+        let cpu = cpu::for_tests();
+        // 2 x 16 rows of 34 bytes.
+        let count = |set_bytes| {
+            let matrix = Matrix::new(&cpu, "q8_0", [64, 16, 1], set_bytes).unwrap();
+            matrix.different()
+        };
+        assert_eq!(
+            [count(0), count(1088), count(1089), count(10_000)],
+            [1, 1, 2, 10]
+        );
+    }
+}

@@ -70,6 +70,18 @@ impl Buffer {
         self.0.as_ptr()
     }
 
+    /// Its pages are small, as those of a mapped file are. To be said before anything is written.
+    pub fn keep_small_pages(&self) {
+        // SAFETY: a live buffer.
+        let (at, bytes) = unsafe {
+            (
+                sys::ggml_backend_buffer_get_base(self.raw()),
+                sys::ggml_backend_buffer_get_size(self.raw()),
+            )
+        };
+        os::keep_small_pages(at.cast(), bytes);
+    }
+
     /// A tensor begins `offset` bytes after the start.
     pub fn hold(&self, tensor: Tensor, offset: u64) {
         // SAFETY: a live buffer with room for the tensor, which its maker reserved; ggml ends the
@@ -217,5 +229,46 @@ pub fn check_room(bytes: Option<u64>) -> Result<(), String> {
             "{bytes} bytes do not fit the free memory: ask for less."
         )),
         None => Err("More bytes than any memory holds: ask for less.".into()),
+    }
+}
+
+/// All values of a tensor.
+#[cfg(test)]
+pub fn values<T: Copy + Default>(tensor: Tensor) -> Vec<T> {
+    // SAFETY: a tensor with a place, and room for all of it; its type is the caller's matter.
+    unsafe {
+        let bytes = sys::ggml_nbytes(tensor);
+        let mut values = vec![T::default(); bytes / size_of::<T>()];
+        sys::ggml_backend_tensor_get(tensor, values.as_mut_ptr().cast(), 0, bytes);
+        values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_lie_on_both_sides_of_zero_and_are_normal() {
+        let mut rng = Rng::new(1);
+        let numbers: Vec<f32> = (0..1000).map(|_| number(&mut rng)).collect();
+        assert!(
+            numbers
+                .iter()
+                .all(|number| number.is_normal() && number.abs() <= 1.0)
+        );
+        let above = numbers.iter().filter(|number| **number > 0.0).count();
+        assert!((400..600).contains(&above), "{above}");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        assert_eq!(check_room(Some(0)), Ok(()));
+        assert!(
+            check_room(Some(u64::MAX))
+                .unwrap_err()
+                .contains("free memory")
+        );
+        assert!(check_room(bytes_of(u64::MAX, &[2])).is_err());
     }
 }

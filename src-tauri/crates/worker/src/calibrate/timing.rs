@@ -35,16 +35,17 @@ pub fn time(
     duration: Duration,
     request: u64,
 ) -> Result<Timed, Stopped> {
-    let wanted = operations_of_a_run(cpu, work, duration, request)?;
-    let shares = shares(work.different(), wanted);
+    let Tried { wanted, ran } = operations_of_a_run(cpu, work, duration, request)?;
     let mut first = 0;
-    let mut graphs = Vec::with_capacity(shares.len());
-    for operations in shares {
+    let mut graphs = Vec::new();
+    for operations in shares(work.different(), wanted) {
         graphs.push(Graph::new(work, first, operations));
         first += operations;
     }
-    // Brings the data into the caches it fits.
-    run(cpu, work, &graphs[0], request)?;
+    if graphs[0].operations() > ran {
+        // Brings the data into the caches it fits.
+        run(cpu, work, &graphs[0], request)?;
+    }
     let begun = Instant::now();
     let mut samples = Vec::new();
     for graph in graphs.iter().cycle().skip(1) {
@@ -79,28 +80,35 @@ fn run(cpu: &Cpu, work: &dyn Work, graph: &Graph<'_>, request: u64) -> Result<f6
     Ok(ns)
 }
 
-/// Operations for which a graph is long enough, and for which there are enough runs.
+/// What was found out before the timed runs.
+struct Tried {
+    /// Operations of a run, so that it is long enough and there are enough of them.
+    wanted: usize,
+    /// Operations that ran, the first ones of all.
+    ran: usize,
+}
+
 fn operations_of_a_run(
     cpu: &Cpu,
     work: &dyn Work,
     duration: Duration,
     request: u64,
-) -> Result<usize, Stopped> {
+) -> Result<Tried, Stopped> {
     let long = (duration / RUNS).max(LONG).as_nanos() as f64;
-    let mut operations = 1;
+    let mut ran = 1;
     loop {
-        let graph = Graph::new(work, 0, operations);
+        let graph = Graph::new(work, 0, ran);
         let mut ns = run(cpu, work, &graph, request)?;
         if ns < long {
             // The first time it was slower than it is.
             ns = run(cpu, work, &graph, request)?;
         }
-        let wanted = (operations as f64 * long / ns) as usize;
+        let wanted = ((ran as f64 * long / ns) as usize).clamp(1, work.different().max(MOST));
         // A short graph says little of a long one.
-        if ns * 2.0 >= long || wanted <= operations || operations == MOST {
-            return Ok(wanted.max(1));
+        if ns * 2.0 >= long || wanted <= ran {
+            return Ok(Tried { wanted, ran });
         }
-        operations = wanted.min(MOST);
+        ran = wanted;
     }
 }
 

@@ -72,10 +72,11 @@ impl Weights {
             .collect();
         let memory_kind = place(cpu, tensors[0], product)
             .ok_or_else(|| format!("The CPU backend does not multiply with {name}."))?;
-        let buffer = fill(tensor_type, &tensors, memory_kind)?;
+        let is_repacked = memory_kind != cpu.plain();
+        let buffer = fill(tensor_type, &tensors, memory_kind, is_repacked)?;
         Ok(Self {
             tensors,
-            is_repacked: memory_kind != cpu.plain(),
+            is_repacked,
             _descriptions: descriptions,
             _buffer: buffer,
         })
@@ -158,6 +159,7 @@ fn fill(
     tensor_type: TensorType,
     tensors: &[Tensor],
     kind: sys::ggml_backend_buffer_type_t,
+    is_repacked: bool,
 ) -> Result<Buffer, String> {
     let first = tensors[0];
     // SAFETY: a kind of buffer of the CPU's device and a tensor of live descriptions; its name is a
@@ -176,6 +178,10 @@ fn fill(
     // SAFETY: a live buffer; that is what the loader calls it.
     unsafe {
         sys::ggml_backend_buffer_set_usage(buffer.raw(), sys::GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+    }
+    if !is_repacked {
+        // The engine would read these from the model's file.
+        buffer.keep_small_pages();
     }
     let weights = draw(tensor_type, bytes)?;
     // Repacking is slow. These kinds keep nothing of a tensor but its bytes, so that those of the

@@ -48,3 +48,6 @@ pub fn drop_page_cache(_files: &[PathBuf]) -> io::Result<()> {
 
 /// Asks for large pages where the system takes such a wish.
 pub fn ask_for_large_pages<T>(_memory: &mut [T]) {}
+
+/// Keeps memory in small pages where the system takes such a wish.
+pub fn keep_small_pages(_memory: *mut u8, _bytes: usize) {}

@@ -47,36 +47,73 @@ pub fn allowed_cpus() -> Option<Vec<usize>> {
     )
 }
 
-/// Memory that can be had without pushing anything out: MemAvailable, or less where a cgroup
-/// allows less. Page cache counts as free in both.
+/// Memory that can be had without pushing anything out: MemAvailable, or less where a cgroup (of
+/// version 1 or 2, this process's own or one above it) allows less. Page cache counts as free in
+/// all of them, swap in none.
 pub fn memory_available() -> Option<u64> {
-    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
-    let machine = field(&meminfo, "MemAvailable:")? * 1024;
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let group = groups
-        .lines()
-        .find_map(|line| line.strip_prefix("0::"))
-        .map(|path| Path::new("/sys/fs/cgroup").join(path.trim_start_matches('/')));
-    // A limit holds for everything below it.
-    let limits = group.iter().flat_map(|path| path.ancestors());
-    let allowed = limits
-        .take_while(|path| path.starts_with("/sys/fs/cgroup"))
-        .filter_map(cgroup_available)
-        .min();
-    Some(allowed.map_or(machine, |allowed| allowed.min(machine)))
+    available_in(Path::new("/"))
 }
 
-fn cgroup_available(group: &Path) -> Option<u64> {
+fn available_in(root: &Path) -> Option<u64> {
+    let meminfo = fs::read_to_string(root.join("proc/meminfo")).ok()?;
+    let machine = field(&meminfo, "MemAvailable:")?.checked_mul(1024)?;
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    let levels = groups.lines().flat_map(|line| {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next(), parts.next(), parts.next());
+        let (mount, version) = match controllers {
+            Some("") => ("sys/fs/cgroup", Version::Two),
+            Some(names) if names.split(',').any(|name| name == "memory") => {
+                ("sys/fs/cgroup/memory", Version::One)
+            }
+            _ => return Vec::new(),
+        };
+        let mount = root.join(mount);
+        let group = mount.join(path.unwrap_or_default().trim_start_matches('/'));
+        // A limit holds for everything below it. In a container the path may be the host's: then
+        // the mount point is the nearest level that can be seen.
+        let levels = group
+            .ancestors()
+            .take_while(|level| level.starts_with(&mount));
+        levels.map(|level| (level.to_path_buf(), version)).collect()
+    });
+    let allowed = levels.filter_map(|(level, version)| left_in(&level, version));
+    Some(
+        allowed
+            .min()
+            .map_or(machine, |allowed| allowed.min(machine)),
+    )
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Version {
+    One,
+    Two,
+}
+
+/// What a group has left below its limit; `None` without one.
+fn left_in(group: &Path, version: Version) -> Option<u64> {
     let read = |name: &str| fs::read_to_string(group.join(name)).ok();
-    // "max" is no number: no limit.
-    let limit: u64 = read("memory.max")?.trim().parse().ok()?;
-    let current: u64 = read("memory.current")?.trim().parse().ok()?;
+    // "max" is no number: no limit. Version 1 writes the largest number of whole pages.
+    let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
+    let (limits, used, cache): (&[&str], _, &[&str]) = match version {
+        Version::One => (
+            &["memory.limit_in_bytes"],
+            "memory.usage_in_bytes",
+            &["total_inactive_file ", "total_active_file "],
+        ),
+        Version::Two => (
+            // Above `high` the kernel slows the group down, above `max` it kills.
+            &["memory.max", "memory.high"],
+            "memory.current",
+            &["inactive_file ", "active_file ", "slab_reclaimable "],
+        ),
+    };
+    let limit = limits.iter().filter_map(|name| number(name)).min()?;
+    let used = number(used)?;
     let stat = read("memory.stat").unwrap_or_default();
-    let cache = ["inactive_file ", "active_file ", "slab_reclaimable "]
-        .iter()
-        .filter_map(|name| field(&stat, name))
-        .sum();
-    Some(limit.saturating_sub(current.saturating_sub(cache)))
+    let cached: u64 = cache.iter().filter_map(|name| field(&stat, name)).sum();
+    Some(limit.saturating_sub(used.saturating_sub(cached)))
 }
 
 fn field(text: &str, name: &str) -> Option<u64> {
@@ -187,6 +224,23 @@ pub fn ask_for_large_pages<T>(memory: &mut [T]) {
     };
 }
 
+/// Keeps memory that is not written yet in small pages, as those of a mapped file are, where the
+/// system gives large ones unasked. A wish only.
+pub fn keep_small_pages(memory: *mut u8, bytes: usize) {
+    const PAGE: usize = 4096;
+    let skipped = memory.align_offset(PAGE);
+    let length = bytes.saturating_sub(skipped);
+    // SAFETY: the advice changes no content; where the range is not the process's, the system
+    // refuses.
+    unsafe {
+        libc::madvise(
+            memory.wrapping_add(skipped).cast(),
+            length,
+            libc::MADV_NOHUGEPAGE,
+        )
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,6 +257,28 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_is_to_stay_in_small_pages_is_marked_so() {
+        let mut memory: Vec<u8> = Vec::with_capacity(4 << 20);
+        keep_small_pages(memory.as_mut_ptr(), memory.capacity());
+        let middle = memory.as_ptr() as usize + (2 << 20);
+        let maps = fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut inside = false;
+        let flags = maps.lines().find(|line| {
+            let range = line.split(' ').next().and_then(|range| {
+                let (from, to) = range.split_once('-')?;
+                let address = |text| usize::from_str_radix(text, 16).ok();
+                Some(address(from)?..address(to)?)
+            });
+            if let Some(range) = range {
+                inside = range.contains(&middle);
+            }
+            inside && line.starts_with("VmFlags:")
+        });
+        // "nh": no huge pages.
+        assert!(flags.unwrap().contains(" nh"), "{flags:?}");
+    }
+
+    #[test]
     fn fields_of_both_kinds_of_table_are_read() {
         assert_eq!(
             field("MemFree: 1 kB\nMemAvailable:   20 kB\n", "MemAvailable:"),
@@ -213,6 +289,93 @@ mod tests {
             Some(7)
         );
         assert_eq!(field("anon 5\n", "active_file "), None);
+    }
+
+    /// A system of these files.
+    fn available(name: &str, files: &[(&str, &str)]) -> Option<u64> {
+        let root = std::env::temp_dir().join(format!("twospeed-{name}-{}", std::process::id()));
+        for (file, text) in files {
+            let path = root.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let available = available_in(&root);
+        let _ = fs::remove_dir_all(&root);
+        available
+    }
+
+    // 8,192,000 kB are 8,388,608,000 bytes; the swap beside them is none of it.
+    const MEMINFO: (&str, &str) = (
+        "proc/meminfo",
+        "MemTotal: 16384000 kB\nMemFree: 100 kB\nMemAvailable: 8192000 kB\nSwapFree: 9999999 kB\n",
+    );
+
+    #[test]
+    fn without_a_limit_the_kernels_own_figure_counts() {
+        assert_eq!(available("none", &[MEMINFO]), Some(8_388_608_000));
+        let no_limit = [
+            MEMINFO,
+            ("proc/self/cgroup", "0::/app\n"),
+            ("sys/fs/cgroup/app/memory.max", "max\n"),
+            ("sys/fs/cgroup/app/memory.current", "1000\n"),
+        ];
+        assert_eq!(available("max", &no_limit), Some(8_388_608_000));
+        assert_eq!(available("nothing", &[("proc/other", "")]), None);
+    }
+
+    #[test]
+    fn a_group_above_may_have_less_left_than_the_own_one() {
+        let nested = [
+            MEMINFO,
+            ("proc/self/cgroup", "0::/outer/inner\n"),
+            ("sys/fs/cgroup/outer/memory.max", "1000000\n"),
+            ("sys/fs/cgroup/outer/memory.current", "990000\n"),
+            (
+                "sys/fs/cgroup/outer/memory.stat",
+                "anon 1\ninactive_file 40000\nactive_file 20000\n",
+            ),
+            ("sys/fs/cgroup/outer/inner/memory.max", "max\n"),
+            ("sys/fs/cgroup/outer/inner/memory.high", "500000\n"),
+            ("sys/fs/cgroup/outer/inner/memory.current", "100000\n"),
+        ];
+        // 1,000,000 - (990,000 - 60,000 of cache); the inner group would have 400,000.
+        assert_eq!(available("nested", &nested), Some(70_000));
+    }
+
+    #[test]
+    fn version_1_is_read_with_its_own_files() {
+        let groups = ("proc/self/cgroup", "9:cpu:/x\n4:memory:/docker/a\n0::/\n");
+        let limited = [
+            MEMINFO,
+            groups,
+            (
+                "sys/fs/cgroup/memory/docker/a/memory.limit_in_bytes",
+                "2000000\n",
+            ),
+            (
+                "sys/fs/cgroup/memory/docker/a/memory.usage_in_bytes",
+                "1500000\n",
+            ),
+            (
+                "sys/fs/cgroup/memory/docker/a/memory.stat",
+                "active_file 7\ntotal_active_file 300000\ntotal_inactive_file 200000\n",
+            ),
+            // The largest number of whole pages: no limit.
+            (
+                "sys/fs/cgroup/memory/memory.limit_in_bytes",
+                "9223372036854771712\n",
+            ),
+            ("sys/fs/cgroup/memory/memory.usage_in_bytes", "9000000\n"),
+        ];
+        assert_eq!(available("first", &limited), Some(1_000_000));
+        // In a container the mount point itself is the group.
+        let contained = [
+            MEMINFO,
+            groups,
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "2000000\n"),
+            ("sys/fs/cgroup/memory/memory.usage_in_bytes", "500000\n"),
+        ];
+        assert_eq!(available("contained", &contained), Some(1_500_000));
     }
 
     #[test]
