@@ -12,8 +12,9 @@ use super::matrix::LOADERS_COLUMNS;
 use super::memory::{self, Room, Tensor, Tensors};
 use super::weights::{self, Wanted, Weights};
 
-/// Choices of experts at least: operations of one graph do not all use the same.
-const CHOICES: usize = 64;
+/// Choices of experts: operations of one graph do not all use the same. A prime, so that a tensor
+/// meets all of them.
+const CHOICES: usize = 61;
 
 /// Tensors of experts, each multiplied with the same columns.
 #[derive(Debug)]
@@ -56,15 +57,16 @@ impl Experts {
             ));
         }
         weights::check_extents(&[columns, u64::from(used) * columns])?;
-        let result_bytes = memory::bytes_of(4, &[rows, used.into(), columns]);
-        let input_bytes = memory::bytes_of(4, &[inner, columns]);
+        let beside = [
+            memory::bytes_of(4, &[rows, used.into(), columns]),
+            memory::bytes_of(2 * 4, &[inner, columns]),
+            memory::bytes_of(4 * CHOICES as u64, &[used.into(), columns]),
+        ];
         let wanted = Wanted {
             name: tensor_type,
             shape: &[inner, rows, experts.into()],
             set_bytes: *set_bytes,
-            beside: result_bytes
-                .zip(input_bytes)
-                .and_then(|(a, b)| a.checked_add(b)),
+            beside: memory::sum(beside),
         };
         let weights = Weights::new(cpu, wanted, |descriptions, matrix| {
             let many = LOADERS_COLUMNS;
@@ -73,11 +75,10 @@ impl Experts {
             // SAFETY: live tensors with rows of the same length and a choice for each column.
             unsafe { sys::ggml_mul_mat_id(descriptions.raw(), matrix, other, choice) }
         })?;
-        let count = weights.count().max(CHOICES);
-        let mut tensors = Tensors::new(1 + count);
+        let mut tensors = Tensors::new(1 + CHOICES);
         // One column for all its experts, as the gate's and the up matrices have it (of three).
         let input = tensors.random(cpu, &[inner, 1, columns])?;
-        let choices = (0..count)
+        let choices = (0..CHOICES)
             .map(|_| tensors.zeros(cpu, sys::GGML_TYPE_I32, &[used.into(), columns]))
             .collect::<Result<_, _>>()?;
         Ok(Self {
@@ -106,7 +107,7 @@ impl Work for Experts {
     }
 
     fn append(&self, graph: &Graph<'_>, index: usize) {
-        let choice = self.choices[index % self.choices.len()];
+        let choice = self.choices[index % CHOICES];
         // SAFETY: live tensors with rows of the same length and a choice for each column.
         let product = unsafe {
             sys::ggml_mul_mat_id(
@@ -119,7 +120,7 @@ impl Work for Experts {
         graph.append(graph.put(product, self.result));
     }
 
-    /// Chooses anew: the same experts would be in the caches that the whole tensors do not fit.
+    /// Chooses anew: the same experts would come from a cache that the whole tensors do not fit.
     fn prepare_run(&self) {
         let mut chooser = self.chooser.borrow_mut();
         for choice in &self.choices {

@@ -34,15 +34,15 @@ impl Matrix {
             return Err("A product with no columns takes no time: give at least 1.".into());
         }
         weights::check_extents(&[columns])?;
-        let result_bytes = memory::bytes_of(4, &[rows, columns]);
-        let input_bytes = memory::bytes_of(4, &[inner, columns]);
+        let beside = [
+            memory::bytes_of(4, &[rows, columns]),
+            memory::bytes_of(2 * 4, &[inner, columns]),
+        ];
         let wanted = Wanted {
             name,
             shape: &[inner, rows],
             set_bytes,
-            beside: result_bytes
-                .zip(input_bytes)
-                .and_then(|(a, b)| a.checked_add(b)),
+            beside: memory::sum(beside),
         };
         let weights = Weights::new(cpu, wanted, |descriptions, matrix| {
             let other = descriptions.tensor(sys::GGML_TYPE_F32, &[inner, LOADERS_COLUMNS]);

@@ -213,10 +213,17 @@ fn number(rng: &mut Rng) -> f32 {
     (bits + 0.5) / 8_388_608.0 - 1.0
 }
 
-/// Bytes of a tensor of that type with rows of whole blocks.
+/// Bytes of a tensor with rows of so many.
 pub fn bytes_of(bytes_of_row: u64, rows: &[u64]) -> Option<u64> {
     rows.iter()
         .try_fold(bytes_of_row, |bytes, count| bytes.checked_mul(*count))
+}
+
+/// All of these bytes together.
+pub fn sum(bytes: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
+    bytes
+        .into_iter()
+        .try_fold(0_u64, |sum, bytes| sum.checked_add(bytes?))
 }
 
 /// Refuses what free memory has no room for: pushed out, the machine's memory would be measured

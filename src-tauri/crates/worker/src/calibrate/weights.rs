@@ -60,10 +60,9 @@ impl Weights {
             .and_then(|row| memory::bytes_of(row, &shape[1..]));
         let count = wanted.set_bytes.div_ceil(bytes.unwrap_or(u64::MAX)).max(1);
         check_count(count, wanted.set_bytes)?;
-        let all = bytes
-            .and_then(|bytes| bytes.checked_mul(count))
-            .and_then(|all| all.checked_add(wanted.beside?));
-        memory::check_room(all)?;
+        // Once more for what is drawn before it is written.
+        let set = bytes.and_then(|bytes| bytes.checked_mul(count + 1));
+        memory::check_room(memory::sum([set, wanted.beside]))?;
 
         let descriptions = Descriptions::new(count as usize, 0);
         let kind = types::number(tensor_type);
