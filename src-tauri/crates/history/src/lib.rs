@@ -10,6 +10,7 @@
 //! killed process nor a power cut loses what was acknowledged; a file that is damaged, newer or of
 //! another program is never overwritten; deleting can be undone.
 
+mod calibration;
 mod columns;
 mod edit;
 mod error;
@@ -37,6 +38,7 @@ mod test;
 mod tuned;
 mod write;
 
+pub use calibration::{AlikeFilter, LastEngine};
 pub use error::HistoryError;
 pub use history::History;
 pub use import::{Flagged, Form, Imported, ImportedRun, Outcome, Rejected};

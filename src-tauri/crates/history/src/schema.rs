@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_runs.sql"),
     include_str!("../migrations/0002_folders.sql"),
     include_str!("../migrations/0003_kinds.sql"),
+    include_str!("../migrations/0004_calibration.sql"),
 ];
 
 /// The newest version known here.

@@ -1,6 +1,7 @@
 //! The history as its users see it: several processes, killed processes, unwilling disks.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod calibrations;
 mod edit;
 mod exchange;
 mod folders;
