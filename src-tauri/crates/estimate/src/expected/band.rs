@@ -17,9 +17,7 @@ pub(super) fn around(terms: &[Term], correction: Option<Correction>) -> (f64, f6
         .filter(|term| term.basis != TermBasis::Measured)
         .map(|term| term.ns)
         .sum();
-    let half = match correction {
-        Some(correction) => correction.spread,
-        None => MEASURED + RESEMBLING * resembling / all,
-    };
+    let calibrated = MEASURED + RESEMBLING * resembling / all;
+    let half = correction.map_or(calibrated, |correction| correction.band(calibrated));
     (1.0 / (1.0 + half), 1.0 + half)
 }
