@@ -19,7 +19,7 @@ mod expected;
 mod fit;
 mod keys;
 mod kv_type;
-mod learn;
+pub mod learn;
 mod note;
 mod prefill;
 mod question;

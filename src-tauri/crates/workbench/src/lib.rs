@@ -5,9 +5,12 @@
 //! Each of these is a few calls of the crates below; they stand here so that neither face does
 //! them in its own way.
 
+pub mod calibration;
 mod data_folder;
 mod download;
 pub mod figures;
+mod grounds;
+mod learn;
 mod problem;
 mod quantize;
 mod read_speed;
@@ -20,6 +23,8 @@ pub mod tune;
 pub use data_folder::{DataFolder, NoHome};
 pub use download::{download, measuring_now};
 pub use figures::{FigureInput, FigureKind, Source, grouped};
+pub use grounds::{Grounds, basis_words};
+pub use learn::{header_of, is_disturbance};
 pub use problem::Problem;
 pub use quantize::{
     QuantizePlan, QuantizeProgress, QuantizeRequest, QuantizedFile, plan_quantize, quantize,

@@ -150,6 +150,25 @@ pub fn all_sizes(known: &ReadSpeed, available: Option<u64>) -> Vec<u64> {
     sizes
 }
 
+/// Sizes that a calibration reads: a quarter of the last-level cache, all of it, twice and four times
+/// as much, and every size that is known, to read them anew; the smallest first.
+pub(crate) fn calibration_sizes(known: &ReadSpeed, available: Option<u64>) -> Vec<u64> {
+    let beyond = beyond_the_cache(&known.machine, available);
+    let mut sizes = all_sizes(known, available);
+    if let Some(cache) = known.machine.last_level_cache_bytes {
+        for size in [cache / 4, cache, cache.saturating_mul(2)] {
+            let is_new = !sizes.iter().any(|other| alike(*other, size));
+            if is_new && (1..=beyond).contains(&size) {
+                sizes.push(size);
+            }
+        }
+    }
+    // What was read once may be more than is free now.
+    sizes.retain(|size| available.is_none_or(|free| *size <= free / 2));
+    sizes.sort_unstable();
+    sizes
+}
+
 /// A buffer that no cache holds, within the memory there is.
 fn beyond_the_cache(machine: &Machine, available: Option<u64>) -> u64 {
     let cache = machine.last_level_cache_bytes.unwrap_or(0);
