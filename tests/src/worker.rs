@@ -78,6 +78,11 @@ impl Worker {
         read(&mut self.output).expect("the worker lives")
     }
 
+    /// The next event, or `None` when the worker has ended.
+    pub fn hear_or_end(&mut self) -> Option<Event> {
+        read(&mut self.output)
+    }
+
     /// Asks, answers each repetition with "go", and returns everything said to the closing event.
     ///
     /// # Panics
@@ -91,7 +96,7 @@ impl Worker {
             if matches!(event, Event::Phase(Phase::Repetition { .. })) {
                 self.ask(&Request::Go);
             }
-            let closes = closes(&event);
+            let closes = event.is_closing();
             said.push(event);
             if closes {
                 return said;
@@ -154,7 +159,7 @@ impl Worker {
     pub fn closing(&mut self) -> Event {
         loop {
             let event = self.hear();
-            if closes(&event) {
+            if event.is_closing() {
                 return event;
             }
         }
@@ -215,21 +220,6 @@ fn read(output: &mut impl BufRead) -> Option<Event> {
     output.read_line(&mut line).expect("the test can do this");
     (!line.is_empty())
         .then(|| serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}")))
-}
-
-/// Whether an event closes its request.
-#[must_use]
-pub fn closes(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Loaded(_)
-            | Event::Measured(_)
-            | Event::Generated(_)
-            | Event::Bandwidth { .. }
-            | Event::Anchor { .. }
-            | Event::Cancelled
-            | Event::Failed(_)
-    )
 }
 
 /// llama-bench's settings with one thread: tests run side by side, and engine threads that wait

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use twospeed_engine::Settings;
 use twospeed_engine::protocol::*;
 use twospeed_engine::settings::ModelPath;
-use twospeed_tests::worker::{Worker, after, closes, phases, samples, settings, test, tiny};
+use twospeed_tests::worker::{Worker, after, phases, samples, settings, test, tiny};
 use twospeed_tests::{model, smollm2};
 
 /// Two chunks of 256 tokens of the bundled text.
@@ -331,7 +331,7 @@ fn cancel_stops_the_reading_and_the_worker_takes_the_next() {
     worker.ask(&Request::Cancel);
     let last = loop {
         let event = worker.hear();
-        if closes(&event) {
+        if event.is_closing() {
             break event;
         }
     };
