@@ -70,7 +70,7 @@ enum Command {
     Import(commands::import::ImportArgs),
     /// Draw a figure
     Chart(commands::chart::ChartArgs),
-    /// Measure how fast this machine reads its memory
+    /// Measure what expected speeds on this machine rest on: about ten seconds
     Calibrate(commands::calibrate::CalibrateArgs),
     /// Answer one prompt, each part timed
     Generate(commands::generate::GenerateArgs),
