@@ -1,5 +1,7 @@
 //! Single operations, timed by the real worker.
 
+#![allow(clippy::panic)]
+
 use std::time::{Duration, Instant};
 
 use twospeed_engine::protocol::*;
@@ -78,7 +80,7 @@ fn readings(worker: &mut Worker, kernels: Vec<Kernel>) -> Vec<KernelReading> {
 #[track_caller]
 fn ns(reading: &KernelReading) -> f64 {
     let ns = reading.ns.unwrap_or_else(|| panic!("{reading:?}"));
-    let spread = reading.spread_ns.unwrap();
+    let spread = reading.spread_ns.expect("a time has a spread");
     assert!(ns.is_finite() && ns > 0.0, "{reading:?}");
     assert!(spread.is_finite() && spread >= 0.0, "{reading:?}");
     assert_eq!(reading.refused, None);
@@ -88,7 +90,7 @@ fn ns(reading: &KernelReading) -> f64 {
 #[track_caller]
 fn sentence(reading: &KernelReading) -> &str {
     assert_eq!((reading.ns, reading.spread_ns), (None, None), "{reading:?}");
-    let sentence = reading.refused.as_deref().unwrap();
+    let sentence = reading.refused.as_deref().expect("a sentence");
     assert!(sentence.ends_with('.'), "{sentence}");
     sentence
 }
