@@ -11,6 +11,7 @@ mod flags;
 mod interrupt;
 mod progress;
 mod say;
+mod source;
 mod table;
 mod usage;
 mod words;
@@ -62,6 +63,8 @@ enum Command {
     Bench(Box<bench::args::BenchArgs>),
     /// Find the fastest settings by measuring
     Tune(commands::tune::TuneArgs),
+    /// Predict both speeds of a model from its header alone
+    Twin(commands::twin::TwinArgs),
     /// List what was measured
     Runs(commands::runs::RunsArgs),
     /// Write results in one of llama-bench's formats, or whole
@@ -138,12 +141,17 @@ fn parse(arguments: &[OsString]) -> Result<Option<Cli>, Failure> {
 
 fn dispatch(cli: Cli) -> Result<(), Failure> {
     let context = context::Context::new(cli.data_dir);
+    if let Ok(folder) = context.data_folder() {
+        // Of a prediction that was killed, some GB may be left.
+        twospeed_workbench::twin::remove_left_twins(folder.path());
+    }
     match cli.command {
         Command::Models(args) => commands::models::run(&context, &args),
         Command::Inspect(args) => commands::inspect::run(&context, &args),
         Command::Estimate(args) => commands::estimate::run(&context, &args),
         Command::Bench(args) => bench::run(&context, &args),
         Command::Tune(args) => commands::tune::run(&context, &args),
+        Command::Twin(args) => commands::twin::run(&context, &args),
         Command::Runs(args) => commands::runs::run(&context, &args),
         Command::Export(args) => commands::export::run(&context, &args),
         Command::Import(args) => commands::import::run(&context, &args),

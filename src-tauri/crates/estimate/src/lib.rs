@@ -26,6 +26,7 @@ mod question;
 mod shape;
 #[cfg(test)]
 mod testing;
+mod twin;
 mod units;
 mod weights;
 
@@ -47,5 +48,6 @@ pub use note::Note;
 pub use prefill::flops_per_token;
 pub use question::{Allocation, BandwidthFrom, Question};
 pub use shape::{Layer, Shape, ShapeError, Store, StoreKind, Value};
+pub use twin::{Depths, TooLarge, TwinLayers, TwinPrediction, TwinTime};
 pub use units::{Bytes, BytesPerSecond, Flops, TokensPerSecond};
 pub use weights::{Weights, WeightsError, loaded_bytes};

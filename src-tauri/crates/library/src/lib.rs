@@ -3,6 +3,8 @@
 //! - [`scan`] finds the models in folders, [`known_places`] names the folders of other programs.
 //! - [`arrange`] puts what was found into groups: a model, and below it its quantizations.
 //! - [`builtin`] makes the built-in model; [`Synthetic`] makes any model of random weights.
+//! - [`ModelHeader`] is a model's header with its bytes, from a file here or, by
+//!   [`download::remote_header`], elsewhere; [`twin::twin`] makes its speed twins.
 //! - [`display`] makes names safe to show: they come from anywhere.
 //!
 //! ```no_run
@@ -25,6 +27,7 @@ pub mod display;
 pub mod download;
 mod file_type;
 mod group;
+mod header;
 mod item;
 pub mod landing;
 mod mixture;
@@ -37,11 +40,13 @@ pub mod quantized;
 mod scan;
 mod shape;
 pub mod synthetic;
+pub mod twin;
 pub mod vocabulary;
 mod walk;
 
 pub use file_type::{FileType, FileTypeError};
 pub use group::{Group, Shelf, arrange};
+pub use header::ModelHeader;
 pub use item::{FileOnDisk, Item, Reading, Role};
 pub use note::Note;
 pub use places::known_places;

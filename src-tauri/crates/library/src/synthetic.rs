@@ -1,5 +1,6 @@
 //! Models of random weights: real shapes, real types, real speed; what they write is noise.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use twospeed_gguf::{Blocks, Field, Model, Rng, TensorInfo, TensorType, WriteError, Writer};
@@ -58,6 +59,10 @@ pub enum SyntheticError {
 /// piece by piece.
 const PIECE: u64 = 1 << 20;
 
+/// Weights that are made of each kind where they repeat: more than the largest caches near a core
+/// hold, and no whole number of rows of a usual width.
+const REPEATED: u64 = (4 << 20) - 4096;
+
 /// Of the data in a file, as [`Writer`] lays it out.
 const ALIGNMENT: u64 = 32;
 
@@ -114,13 +119,9 @@ impl Synthetic {
         out: &mut impl Write,
         told: &mut dyn FnMut(u64, u64) -> bool,
     ) -> Result<(), SyntheticError> {
-        let writer = self.writer()?;
-        let of: u64 = writer.tensors().iter().map(|tensor| tensor.bytes).sum();
         let mut rng = Rng::new(self.seed);
-        let mut done = 0;
-        let mut stopped = false;
         let mut piece = Vec::new();
-        let written = writer.write(out, |tensor, out| {
+        self.write_by(out, told, |tensor, out, told| {
             let weights = self.weights(tensor);
             let block = tensor.tensor_type.block_bytes();
             let step = PIECE - PIECE % block;
@@ -131,14 +132,69 @@ impl Synthetic {
                 weights.fill(&mut rng, at, &mut piece);
                 out.write_all(&piece)?;
                 at += length;
-                done += length;
-                if !told(done, of) {
-                    stopped = true;
-                    return Err(io::Error::other("stopped"));
-                }
+                told(length)?;
             }
             Ok(())
-        });
+        })
+    }
+
+    /// The same with weights that repeat after some MiB, each tensor from another place on: as
+    /// fast as the disk takes it, and to the engine the same work. Silence is left out.
+    pub fn write_repeating(
+        &self,
+        out: &mut impl Write,
+        told: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<(), SyntheticError> {
+        let mut rng = Rng::new(self.seed);
+        let mut made: HashMap<Kind, Vec<u8>> = HashMap::new();
+        self.write_by(out, told, |tensor, out, told| {
+            let block = tensor.tensor_type.block_bytes();
+            let kind = Kind::of(tensor);
+            let pool = made.entry(kind).or_insert_with(|| {
+                let weights = self.weights(tensor).loud();
+                let mut pool = vec![0; (REPEATED - REPEATED % block) as usize];
+                weights.fill(&mut rng, 0, &mut pool);
+                pool
+            });
+            let blocks = pool.len() as u64 / block;
+            let mut at = (rng.below(blocks) * block) as usize;
+            let mut left = tensor.bytes;
+            while left > 0 {
+                let length = left.min((pool.len() - at) as u64);
+                out.write_all(&pool[at..at + length as usize])?;
+                left -= length;
+                at = 0;
+                told(length)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes the file, each tensor by `write`, which hands the bytes it wrote to its third
+    /// argument.
+    fn write_by(
+        &self,
+        out: &mut impl Write,
+        told: &mut dyn FnMut(u64, u64) -> bool,
+        mut write: impl FnMut(
+            &TensorInfo,
+            &mut dyn Write,
+            &mut dyn FnMut(u64) -> io::Result<()>,
+        ) -> io::Result<()>,
+    ) -> Result<(), SyntheticError> {
+        let writer = self.writer()?;
+        let of: u64 = writer.tensors().iter().map(|tensor| tensor.bytes).sum();
+        let mut done = 0;
+        let mut stopped = false;
+        let mut told = |length: u64| {
+            done += length;
+            stopped = !told(done, of);
+            match stopped {
+                true => Err(io::Error::other("stopped")),
+                false => Ok(()),
+            }
+        };
+        let written = writer.write(out, |tensor, out| write(tensor, out, &mut told));
         if stopped {
             return Err(SyntheticError::Stopped);
         }
@@ -160,10 +216,10 @@ impl Synthetic {
     /// passes through them, the vectors of norms with ones, and biases with zeros.
     fn weights(&self, tensor: &TensorInfo) -> Weights {
         let row = tensor.dimensions.row();
-        if tensor.dimensions.len() == 1 && tensor.tensor_type == TensorType::F32 {
-            return match tensor.name.ends_with(".weight") {
-                true => Weights::Ones,
-                false => Weights::Zeros,
+        if let Some(value) = fixed(tensor) {
+            return Weights::Fixed {
+                value,
+                tensor_type: tensor.tensor_type,
             };
         }
         // The variance of a sum of `row` products is `row` times that of one.
@@ -183,8 +239,51 @@ impl Synthetic {
     }
 }
 
+/// What tells the weights of one tensor from those of another.
+#[derive(PartialEq, Eq, Hash)]
+struct Kind {
+    tensor_type: TensorType,
+    row: u64,
+    /// The bits of the value that fills it.
+    fixed: Option<u32>,
+}
+
+impl Kind {
+    fn of(tensor: &TensorInfo) -> Self {
+        Self {
+            tensor_type: tensor.tensor_type,
+            row: tensor.dimensions.row(),
+            fixed: fixed(tensor).map(f32::to_bits),
+        }
+    }
+}
+
+/// The one value that fills a tensor where chance would not do: the vectors of norms and scales
+/// keep what passes, biases add nothing, the decay of a state space is negative, or its state
+/// would grow without end.
+fn fixed(tensor: &TensorInfo) -> Option<f32> {
+    let name = tensor.name.as_str();
+    let is_float = matches!(
+        tensor.tensor_type,
+        TensorType::F32 | TensorType::F16 | TensorType::Bf16
+    );
+    if name.ends_with(".ssm_a") || name.ends_with("ssm_a.weight") {
+        return is_float.then_some(-1.0);
+    }
+    // A vector with a dimension to spare is one all the same.
+    let is_vector = tensor.dimensions.iter().filter(|size| **size > 1).count() <= 1;
+    if !is_vector || !is_float {
+        return None;
+    }
+    let adds = name.ends_with(".bias") || name.ends_with("_b") || name.ends_with(".ssm_d");
+    Some(if adds { 0.0 } else { 1.0 })
+}
+
 enum Weights {
-    Ones,
+    Fixed {
+        value: f32,
+        tensor_type: TensorType,
+    },
     Zeros,
     Random {
         blocks: Blocks,
@@ -193,15 +292,40 @@ enum Weights {
     },
 }
 
+/// Fills a piece with the half whose bits stand for 1, times `value`: 0, 1 or -1.
+fn fill_halves(piece: &mut [u8], one: u16, value: f32) {
+    let bits = match value {
+        0.0 => 0,
+        _ if value < 0.0 => one | 0x8000,
+        _ => one,
+    };
+    for slot in piece.as_chunks_mut::<2>().0 {
+        *slot = bits.to_le_bytes();
+    }
+}
+
 impl Weights {
+    /// The same without silence.
+    fn loud(self) -> Self {
+        match self {
+            Self::Random { blocks, .. } => Self::Random { blocks, silent: 0 },
+            other => other,
+        }
+    }
+
     /// Fills a piece of a tensor that starts at byte `at` of it.
     fn fill(&self, rng: &mut Rng, at: u64, piece: &mut [u8]) {
         match self {
-            Self::Ones => {
-                for value in piece.as_chunks_mut::<4>().0 {
-                    *value = 1f32.to_le_bytes();
+            Self::Fixed { value, tensor_type } => match tensor_type {
+                TensorType::F32 => {
+                    for slot in piece.as_chunks_mut::<4>().0 {
+                        *slot = value.to_le_bytes();
+                    }
                 }
-            }
+                // Of these two 0, 1 and -1 alone are asked for.
+                TensorType::F16 => fill_halves(piece, 0x3c00, *value),
+                _ => fill_halves(piece, 0x3f80, *value),
+            },
             Self::Zeros => piece.fill(0),
             Self::Random { blocks, silent } => {
                 blocks.fill(rng, piece);
@@ -294,6 +418,52 @@ mod tests {
         let rows: Vec<&[u8]> = bytes("output.weight").chunks(210).collect();
         assert!(rows[..3].iter().all(|row| row.iter().all(|b| *b == 0)));
         assert!(rows[3..].iter().all(|row| row.iter().any(|b| *b != 0)));
+    }
+
+    #[test]
+    fn weights_that_repeat_are_as_valid_and_take_the_same_place() {
+        let mut repeating = Vec::new();
+        small(1)
+            .write_repeating(&mut repeating, &mut |_, _| true)
+            .unwrap();
+        let drawn = file(&small(1));
+        assert_eq!(repeating.len(), drawn.len());
+        let read = |file: &[u8]| read_from(file, "small.gguf", file.len() as u64).unwrap();
+        let (model, other) = (read(&repeating), read(&drawn));
+        assert_eq!(model.tensors, other.tensors);
+        // The scales of every block of Q4_K are those that a drawn block has.
+        let tensor = model.tensor("blk.0.attn_q.weight").unwrap();
+        let start = (model.header_bytes + tensor.offset) as usize;
+        let scales = |file: &[u8]| file[start..start + 4].to_vec();
+        assert_eq!(scales(&repeating), scales(&drawn));
+        let blocks: Vec<&[u8]> = repeating[start..start + tensor.bytes as usize]
+            .chunks(144)
+            .collect();
+        assert!(blocks.iter().all(|block| block[..4] == scales(&drawn)));
+        assert!(blocks.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+
+    #[test]
+    fn what_chance_would_break_is_filled_with_a_value_that_holds() {
+        let value = |name: &str, tensor_type, dimensions: &[u64]| {
+            let mut writer = Writer::new();
+            writer.tensor(name, tensor_type, dimensions).unwrap();
+            fixed(&writer.tensors()[0])
+        };
+        let f32 = TensorType::F32;
+        assert_eq!(value("blk.0.attn_norm.weight", f32, &[8]), Some(1.0));
+        assert_eq!(value("blk.0.attn_q.bias", f32, &[8]), Some(0.0));
+        assert_eq!(value("blk.0.ffn_up.scale", f32, &[1]), Some(1.0));
+        assert_eq!(value("blk.0.ssm_a", f32, &[16, 8]), Some(-1.0));
+        assert_eq!(value("blk.0.ssm_a", f32, &[1, 8]), Some(-1.0));
+        assert_eq!(value("blk.0.ffn_gate_inp.weight", f32, &[8, 4]), None);
+        assert_eq!(
+            value("blk.0.attn_q.weight", TensorType::Q8_0, &[32, 8]),
+            None
+        );
+        let mut halves = [7; 4];
+        fill_halves(&mut halves, 0x3c00, -1.0);
+        assert_eq!(halves, [0, 0xbc, 0, 0xbc]);
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod save;
 mod speeds;
 mod subject;
 pub mod tune;
+pub mod twin;
 
 pub use data_folder::{DataFolder, NoHome};
 pub use download::{download, measuring_now};

@@ -12,6 +12,7 @@ pub mod models;
 pub mod quantize;
 pub mod runs;
 pub mod tune;
+pub mod twin;
 
 use std::path::Path;
 

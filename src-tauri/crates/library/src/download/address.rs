@@ -74,6 +74,18 @@ impl Hub {
         })
     }
 
+    /// The server of this address: this one with its token where it is the same, else one that is
+    /// told nothing.
+    pub(super) fn of(&self, url: &Url) -> Self {
+        let mut endpoint = url.clone();
+        endpoint.set_path("");
+        endpoint.set_query(None);
+        Self {
+            token: self.token_for(url).map(str::to_owned),
+            endpoint,
+        }
+    }
+
     /// Its name, for sentences.
     pub(super) fn host(&self) -> String {
         self.endpoint.host_str().unwrap_or_default().to_owned()

@@ -19,6 +19,7 @@ mod choose;
 mod error;
 mod listing;
 mod part;
+mod remote;
 mod transfer;
 mod tries;
 mod wire;
@@ -31,6 +32,7 @@ use crate::landing;
 pub use address::{Hub, Wanted};
 pub use choose::Choice;
 pub use error::DownloadError;
+pub use remote::{Place, RemoteError, remote_header};
 
 use listing::Entry;
 

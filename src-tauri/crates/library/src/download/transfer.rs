@@ -122,6 +122,7 @@ impl Transfer<'_> {
         let url = hub.file(&wanted.repo, &self.entry.path);
         let from = (self.part.bytes > 0).then(|| Rest {
             at: self.part.bytes,
+            last: None,
             if_still: self.part.mark(),
         });
         let exchange = Exchange::begin(hub, &url, from);

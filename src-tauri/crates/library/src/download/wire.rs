@@ -30,6 +30,8 @@ pub(super) const LOOK: Duration = Duration::from_millis(100);
 pub(super) struct Rest {
     /// First byte.
     pub at: u64,
+    /// Last byte; `None` = to the end.
+    pub last: Option<u64>,
     /// Only if the file is still the one with this mark.
     pub if_still: Option<String>,
 }
@@ -264,7 +266,8 @@ fn send(hub: &Hub, url: &Url, from: Option<&Rest>) -> Result<Answer, Fault> {
         request = request.header("Authorization", format!("Bearer {token}"));
     }
     if let Some(from) = from {
-        request = request.header("Range", format!("bytes={}-", from.at));
+        let last = from.last.map(|last| last.to_string()).unwrap_or_default();
+        request = request.header("Range", format!("bytes={}-{last}", from.at));
         if let Some(mark) = &from.if_still {
             request = request.header("If-Range", mark);
         }
