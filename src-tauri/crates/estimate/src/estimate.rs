@@ -41,7 +41,8 @@ pub struct At {
     pub prompt: u64,
     pub generate: u64,
     pub depth: u64,
-    pub context: u64,
+    /// `None` where the model's own was asked for and the file does not say it.
+    pub context: Option<u64>,
     pub ubatch: u64,
     pub type_k: KvType,
     pub type_v: KvType,
@@ -204,12 +205,12 @@ pub fn estimate(model: &Model, question: &Question) -> Estimate {
     let needed = question
         .depth
         .saturating_add(question.prompt.max(question.generate));
-    let context = question.context.context;
-    if context > 0 && needed > context {
+    let at = at(model, question, bandwidth);
+    if let Some(context) = at.context.filter(|context| needed > *context) {
         notes.push(Note::ContextTooShort { context, needed });
     }
     Estimate {
-        at: at(model, question, bandwidth),
+        at,
         model: ModelFacts {
             architecture: model.architecture.clone(),
             name: model.name.clone(),
@@ -271,8 +272,8 @@ fn at(model: &Model, question: &Question, bandwidth: Option<Bandwidth>) -> At {
         generate: question.generate,
         depth: question.depth,
         context: match context.context {
-            0 => model.context_length.unwrap_or(0),
-            tokens => tokens,
+            0 => model.context_length,
+            tokens => Some(tokens),
         },
         ubatch: context.ubatch,
         type_k: context.type_k,
@@ -377,21 +378,22 @@ fn memory(
                     kv_read = cache::read_per_token(shape, settings, question.depth).ok();
                     notes.extend(windows(shape, &kept));
                 }
+                // The engine accepts it: then the rules known here are not the whole truth.
+                Err(_) if question.allocation.is_some() => notes.push(Note::ReadsUnknown),
                 Err(error) => notes.push(Note::Context(error)),
             }
             notes.extend(shape.no_cache.map(Note::NoCache));
         }
+        Err(_) if question.allocation.is_some() => notes.push(Note::ReadsUnknown),
         Err(error) => {
             notes.push(Note::Shape(error.clone()));
-            if question.allocation.is_none() {
-                match bounds::kv(model, settings) {
-                    Some((least, most)) => {
-                        memory.kv_low_bytes = Some(least);
-                        memory.kv_high_bytes = Some(most);
-                        notes.push(Note::KvBetween { least, most });
-                    }
-                    None => notes.push(Note::KvUnbounded),
+            match bounds::kv(model, settings) {
+                Some((least, most)) => {
+                    memory.kv_low_bytes = Some(least);
+                    memory.kv_high_bytes = Some(most);
+                    notes.push(Note::KvBetween { least, most });
                 }
+                None => notes.push(Note::KvUnbounded),
             }
         }
     }

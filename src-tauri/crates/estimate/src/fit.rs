@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::cache::{self, Cache, ContextError, ContextSettings};
+use crate::kv_type::KvType;
 use crate::shape::Shape;
 use crate::units::Bytes;
 
@@ -10,6 +11,9 @@ use crate::units::Bytes;
 const STEP: u64 = 256;
 /// The largest that the engine can be asked for.
 const LARGEST: u64 = u32::MAX as u64 / STEP * STEP;
+
+/// The most sequences that the engine serves (`LLAMA_MAX_SEQ`).
+const MOST_SEQUENCES: u64 = 256;
 
 /// What a context allocates for itself at least: cache, recurrent state and output.
 ///
@@ -53,40 +57,128 @@ pub fn largest_context(
     Ok(Some(fitting * STEP))
 }
 
+/// What would fit instead of a context that does not, each change by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WouldFit {
+    /// The largest context; `None` where none would.
+    pub context: Option<u64>,
+    /// The largest of the smaller KV types with which the same context would.
+    pub kv_type: Option<KvType>,
+    /// The most users, each with the share of the context that it has now; `None` where there is
+    /// one, or not even one would.
+    pub sequences: Option<u64>,
+}
+
+/// What would fit within `budget`.
+///
+/// Errors: as [`context_bytes`] of the settings asked about.
+pub fn would_fit(
+    shape: &Shape,
+    settings: &ContextSettings,
+    budget: Bytes,
+) -> Result<WouldFit, ContextError> {
+    // A type that the engine refuses for this model is no help.
+    let fits = |settings: &ContextSettings| {
+        context_bytes(shape, settings).is_ok_and(|bytes| bytes <= budget)
+    };
+    let now = context_bytes(shape, settings)?;
+    let kv_type = [KvType::Q8_0, KvType::Q4_0].into_iter().find(|smaller| {
+        let settings = ContextSettings {
+            type_k: *smaller,
+            type_v: *smaller,
+            ..*settings
+        };
+        let is_smaller = context_bytes(shape, &settings).is_ok_and(|bytes| bytes < now);
+        is_smaller && fits(&settings)
+    });
+    let asked = context_asked(shape, settings);
+    let sequences = (1..settings.sequences.min(MOST_SEQUENCES + 1))
+        .rev()
+        .find(|fewer| {
+            let share = u128::from(asked) * u128::from(*fewer) / u128::from(settings.sequences);
+            fits(&ContextSettings {
+                context: u64::try_from(share).unwrap_or(u64::MAX).max(1),
+                sequences: *fewer,
+                ..*settings
+            })
+        });
+    Ok(WouldFit {
+        context: largest_context(shape, settings, budget)?,
+        kv_type,
+        sequences,
+    })
+}
+
+fn context_asked(shape: &Shape, settings: &ContextSettings) -> u64 {
+    match settings.context {
+        0 => shape.training_context.unwrap_or(0),
+        tokens => tokens,
+    }
+}
+
+/// What to do, as one sentence.
+impl fmt::Display for WouldFit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut ways = Vec::new();
+        if let Some(tokens) = self.context {
+            ways.push(format!("a context of at most {tokens} tokens"));
+        }
+        if let Some(kv_type) = self.kv_type {
+            ways.push(format!("a KV cache of type {kv_type}"));
+        }
+        match self.sequences {
+            Some(1) => ways.push("1 user".to_owned()),
+            Some(users) => ways.push(format!("at most {users} users")),
+            None => {}
+        }
+        match &ways[..] {
+            [] => f.write_str(
+                "Not even the smallest context fits; free memory, or take a smaller model or quantization.",
+            ),
+            [way] => write!(f, "It would fit with {way}."),
+            [ways @ .., last] => write!(f, "It would fit with {} or {last}.", ways.join(", ")),
+        }
+    }
+}
+
 /// A context that cannot fit, with what would. Displayed as one sentence or two.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CannotFit {
     /// The context asked for, in tokens.
     pub context: u64,
-    /// What it allocates at least.
+    /// What it allocates at least, with what stays beside it.
     pub need: Bytes,
     /// What is free.
     pub free: Bytes,
-    /// The largest context whose cache would fit; `None` where none would.
-    pub largest_context: Option<u64>,
+    /// What would fit.
+    pub would_fit: WouldFit,
 }
 
-/// Whether a context cannot fit what is free; `None` where it may.
+/// Whether a context cannot fit what is free beside `on_top` (weights that have to stay in memory,
+/// working buffers where they are known); `None` where it may.
 ///
 /// Errors: as [`context_bytes`].
 pub fn cannot_fit(
     shape: &Shape,
     settings: &ContextSettings,
+    on_top: Bytes,
     free: Bytes,
 ) -> Result<Option<CannotFit>, ContextError> {
-    let need = context_bytes(shape, settings)?;
+    let need = context_bytes(shape, settings)? + on_top;
     if need <= free {
         return Ok(None);
     }
-    let context = match settings.context {
-        0 => shape.training_context.unwrap_or(0),
-        tokens => tokens,
+    let budget = free.0.checked_sub(on_top.0).map(Bytes);
+    let would_fit = match budget {
+        Some(budget) => would_fit(shape, settings, budget)?,
+        // What stays does not fit alone.
+        None => WouldFit::default(),
     };
     Ok(Some(CannotFit {
-        context,
+        context: context_asked(shape, settings),
         need,
         free,
-        largest_context: largest_context(shape, settings, free)?,
+        would_fit,
     }))
 }
 
@@ -96,28 +188,18 @@ impl fmt::Display for CannotFit {
             context,
             need,
             free,
-            largest_context,
+            would_fit,
         } = self;
         write!(
             f,
-            "A context of {context} tokens needs at least {need}; {free} is free. "
-        )?;
-        match largest_context {
-            Some(tokens) => write!(
-                f,
-                "Take at most {tokens} tokens, or a smaller KV cache type."
-            ),
-            None => f.write_str(
-                "Not even the smallest context fits; free memory, or take a smaller model.",
-            ),
-        }
+            "A context of {context} tokens needs at least {need}; {free} is free. {would_fit}"
+        )
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kv_type::KvType;
     use crate::testing;
 
     /// 2 layers x 2 (K and V) x 1 head of 32 x 2 bytes = 256 bytes a token.
@@ -131,17 +213,17 @@ mod tests {
             context: 2_000_000_000,
             ..ContextSettings::default()
         };
-        let refused = cannot_fit(&tiny(), &settings, Bytes::gib(24))
+        let refused = cannot_fit(&tiny(), &settings, Bytes::ZERO, Bytes::gib(24))
             .unwrap()
             .unwrap();
         // 2,000,000,000 is a multiple of 256; x 256 bytes = 512e9 bytes = 476.8 GiB.
         assert_eq!(refused.need, Bytes(512_000_000_000));
         // 24 GiB / 256 bytes = 100,663,296 tokens, a multiple of 256.
-        assert_eq!(refused.largest_context, Some(100_663_296));
+        assert_eq!(refused.would_fit.context, Some(100_663_296));
         assert_eq!(
             refused.to_string(),
             "A context of 2000000000 tokens needs at least 477 GiB; 24.0 GiB is free. \
-             Take at most 100663296 tokens, or a smaller KV cache type."
+             It would fit with a context of at most 100663296 tokens."
         );
     }
 
@@ -153,20 +235,32 @@ mod tests {
         };
         let need = Bytes(1024 * 256);
         assert_eq!(context_bytes(&tiny(), &settings), Ok(need));
-        assert_eq!(cannot_fit(&tiny(), &settings, need), Ok(None));
-        assert!(
-            cannot_fit(&tiny(), &settings, Bytes(need.0 - 1))
-                .unwrap()
-                .is_some()
+        let refused = |on_top, free| cannot_fit(&tiny(), &settings, on_top, free).unwrap();
+        assert_eq!(refused(Bytes::ZERO, need), None);
+        assert!(refused(Bytes::ZERO, Bytes(need.0 - 1)).is_some());
+        assert_eq!(refused(Bytes(100), Bytes(need.0 + 100)), None);
+        assert_eq!(
+            refused(Bytes(101), Bytes(need.0 + 100)).unwrap().need,
+            Bytes(need.0 + 101)
         );
     }
 
     #[test]
     fn where_nothing_fits_no_context_is_suggested() {
-        let refused = cannot_fit(&tiny(), &ContextSettings::default(), Bytes(1000))
-            .unwrap()
-            .unwrap();
-        assert_eq!(refused.largest_context, None);
+        let settings = ContextSettings::default();
+        let refused = |on_top, free| {
+            cannot_fit(&tiny(), &settings, on_top, free)
+                .unwrap()
+                .unwrap()
+        };
+        let refused = [
+            refused(Bytes::ZERO, Bytes(1000)),
+            // Room for any context, and none beside the weights.
+            refused(Bytes::gib(3), Bytes::gib(2)),
+        ];
+        assert_eq!(refused[1].would_fit, WouldFit::default());
+        let refused = &refused[0];
+        assert_eq!(refused.would_fit.context, None);
         assert!(
             refused
                 .to_string()
@@ -196,6 +290,47 @@ mod tests {
         assert_eq!(
             largest_context(&tiny(), &split, Bytes::mib(1)),
             Ok(Some(4096))
+        );
+    }
+
+    #[test]
+    fn a_smaller_type_or_fewer_users_are_named_where_they_would_do() {
+        // 4,096 tokens of 256 bytes are 1 MiB for 4 users, 256 KiB each. In q8_0 a token takes 136
+        // bytes, 544 KiB in all; in q4_0 2 layers x 2 x 18 bytes, 72 a token and 288 KiB in all.
+        let users = ContextSettings {
+            sequences: 4,
+            split: true,
+            ..ContextSettings::default()
+        };
+        let with = |kib| would_fit(&tiny(), &users, Bytes::kib(kib)).unwrap();
+        assert_eq!(
+            with(800),
+            WouldFit {
+                context: Some(3072),
+                kv_type: Some(KvType::Q8_0),
+                sequences: Some(3),
+            }
+        );
+        assert_eq!(with(543).kv_type, Some(KvType::Q4_0));
+        assert_eq!(with(287).kv_type, None);
+        assert_eq!(
+            with(287).to_string(),
+            "It would fit with a context of at most 1024 tokens or 1 user."
+        );
+        assert_eq!(
+            with(800).to_string(),
+            "It would fit with a context of at most 3072 tokens, a KV cache of type q8_0 or at most 3 users."
+        );
+        // A quantized V needs flash attention.
+        let without = ContextSettings {
+            flash_attention: crate::FlashAttention::Off,
+            ..users
+        };
+        assert_eq!(
+            would_fit(&tiny(), &without, Bytes::kib(800))
+                .unwrap()
+                .kv_type,
+            None
         );
     }
 

@@ -16,6 +16,8 @@ impl KvType {
     pub const F16: Self = Self(TensorType::F16);
     /// 34 bytes for 32.
     pub const Q8_0: Self = Self(TensorType::Q8_0);
+    /// 18 bytes for 32.
+    pub const Q4_0: Self = Self(TensorType::Q4_0);
 
     /// All of them, the engine's default first.
     pub const ALL: [Self; 9] = [
@@ -23,7 +25,7 @@ impl KvType {
         Self(TensorType::F32),
         Self(TensorType::Bf16),
         Self::Q8_0,
-        Self(TensorType::Q4_0),
+        Self::Q4_0,
         Self(TensorType::Q4_1),
         Self(TensorType::Iq4Nl),
         Self(TensorType::Q5_0),

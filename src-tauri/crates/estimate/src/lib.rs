@@ -10,6 +10,7 @@
 mod architecture;
 pub mod article;
 mod bandwidth;
+mod bounds;
 mod build;
 mod cache;
 mod calibration;
@@ -41,10 +42,10 @@ pub use estimate::{
     At, Basis, Decode, Estimate, Memory, MemorySource, ModelFacts, Prefill, estimate,
 };
 pub use expected::{Expected, Term, TermBasis, What};
-pub use fit::{CannotFit, cannot_fit, context_bytes, largest_context};
+pub use fit::{CannotFit, WouldFit, cannot_fit, context_bytes, largest_context, would_fit};
 pub use kv_type::{KvType, UnknownKvType};
 pub use learn::{Correction, Corrections};
-pub use note::Note;
+pub use note::{Allocated, Note};
 pub use prefill::flops_per_token;
 pub use question::{Allocation, BandwidthFrom, Question};
 pub use shape::{Layer, Shape, ShapeError, Store, StoreKind, Value};

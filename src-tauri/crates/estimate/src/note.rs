@@ -8,6 +8,7 @@ use twospeed_gguf::Model;
 use crate::architecture::NoCache;
 use crate::bandwidth::Bandwidth;
 use crate::cache::ContextError;
+use crate::elsewhere::Footing;
 use crate::keys::Keys;
 use crate::shape::ShapeError;
 use crate::units::Bytes;
@@ -27,12 +28,40 @@ pub enum Note {
         /// With full attention in every layer.
         most: Bytes,
     },
+    /// The engine counted a cache whose rules are not known here.
+    ReadsUnknown,
+    /// Cache rules are unknown, and neither keys nor tensors set bounds.
+    KvUnbounded,
     /// Why the engine would refuse the context.
     Context(ContextError),
+    /// The engine's count is another than that of the closed forms; the engine's is shown.
+    EngineDiffers {
+        /// Of what.
+        what: Allocated,
+        /// What the engine allocates.
+        engine: Bytes,
+        /// What the closed forms say.
+        formula: Bytes,
+    },
+    /// Why the engine's own count is not there: one sentence or more.
+    NotForeseen(String),
+    /// The engine of this machine counted for another device.
+    CountedHere,
+    /// A device would hold more than it has.
+    DeviceTooSmall {
+        /// Which.
+        device: String,
+        /// What it would hold.
+        need: Bytes,
+        /// What is free there.
+        free: Bytes,
+    },
     /// Why the weights that a token reads are unknown.
     Weights(WeightsError),
     /// Why there is no cache.
     NoCache(NoCache),
+    /// What the expectations of another device rest on, or why there are none.
+    Elsewhere(Footing),
     /// Some layers look back a limited way.
     SlidingWindow {
         /// How many.
@@ -69,6 +98,24 @@ pub enum Note {
     ComputeUnknown,
 }
 
+/// What both the engine and the closed forms count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allocated {
+    /// Keys and values.
+    Kv,
+    /// Recurrent state.
+    State,
+}
+
+impl fmt::Display for Allocated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Kv => "the KV cache",
+            Self::State => "the recurrent state",
+        })
+    }
+}
+
 impl Note {
     /// For a model with experts.
     pub(crate) fn experts(model: &Model) -> Option<Self> {
@@ -97,8 +144,30 @@ impl fmt::Display for Note {
                 f,
                 "As far as its keys tell, the KV cache takes between {least} and {most}."
             ),
+            Self::ReadsUnknown => f.write_str(
+                "The engine counted; how much of the cache a token reads is unknown.",
+            ),
+            Self::KvUnbounded => f.write_str(
+                "Neither keys nor tensors say how large a row of the KV cache is, so not even a range can be given.",
+            ),
             Self::Context(error) => write!(f, "The engine refuses this context: {error}"),
+            Self::EngineDiffers {
+                what,
+                engine,
+                formula,
+            } => write!(
+                f,
+                "The engine allocates {} bytes for {what} where the rules known here give {}; the engine's count is shown.",
+                engine.0, formula.0
+            ),
+            Self::NotForeseen(why) => {
+                write!(f, "{why} So the memory is computed from the file's keys.")
+            }
+            Self::CountedHere => f.write_str(
+                "The engine of this machine counted: on the device, copies and working buffers may be of other sizes.",
+            ),
             Self::Weights(error) => write!(f, "{error}"),
+            Self::Elsewhere(footing) => write!(f, "{footing}"),
             Self::NoCache(why) => f.write_str(match why {
                 NoCache::Encoder => "It encodes each batch anew and keeps no cache.",
                 NoCache::Diffusion => {
@@ -125,6 +194,9 @@ impl fmt::Display for Note {
                 f,
                 "This takes {needed} tokens and the context holds {context}."
             ),
+            Self::DeviceTooSmall { device, need, free } => {
+                write!(f, "{device} would hold {need}; {free} is free there.")
+            }
             Self::TooLarge { at_least, free } => {
                 write!(f, "It needs at least {at_least}; {free} is free.")
             }

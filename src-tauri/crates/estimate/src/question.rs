@@ -52,6 +52,13 @@ pub struct Allocation {
     pub output: Bytes,
 }
 
+impl Allocation {
+    /// All of it.
+    pub fn total(&self) -> Bytes {
+        self.weights + self.kv + self.state + self.compute + self.output
+    }
+}
+
 /// llama-bench's defaults, on a machine of which nothing is known.
 impl Default for Question {
     fn default() -> Self {

@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use twospeed_estimate::{
-    Bandwidth, BandwidthFrom, BandwidthReading, Bytes, BytesPerSecond, ContextSettings, Question,
-    device, estimate,
+    Allocation, Bandwidth, BandwidthFrom, BandwidthReading, Bytes, BytesPerSecond, ContextSettings,
+    Question, Shape, cannot_fit, context_bytes, device, estimate,
 };
 use twospeed_gguf::{Field, Model, TensorType, Writer, read_from};
 
@@ -129,6 +129,8 @@ fn the_answer_has_every_field_by_its_name() {
             "fits",
             "kv_bytes",
             "kv_bytes_per_cached_token",
+            "kv_high_bytes",
+            "kv_low_bytes",
             "output_bytes",
             "source",
             "state_bytes",
@@ -139,6 +141,7 @@ fn the_answer_has_every_field_by_its_name() {
     assert_eq!(
         keys("decode"),
         [
+            "breakdown",
             "ceiling_file_tok_s",
             "ceiling_tok_s",
             "expected_high",
@@ -151,6 +154,7 @@ fn the_answer_has_every_field_by_its_name() {
     assert_eq!(
         keys("prefill"),
         [
+            "breakdown",
             "expected_high",
             "expected_low",
             "expected_tok_s",
@@ -168,11 +172,167 @@ fn what_only_the_engine_or_a_calibration_knows_is_null() {
         ("memory", "total_bytes"),
         ("memory", "available_bytes"),
         ("memory", "fits"),
-        ("decode", "expected_tok_s"),
-        ("prefill", "expected_tok_s"),
     ] {
         assert_eq!(answer[part][field], Value::Null, "{part}.{field}");
     }
+    let here = json_of(&qwen3_8b(5_030_000_000), &Question::default());
+    assert_eq!(here["decode"]["expected_tok_s"], Value::Null);
+    assert_eq!(here["prefill"]["expected_tok_s"], Value::Null);
+}
+
+/// Llama 2 7B as Q4_0 with every matrix it has: 32 layers of 4,096 and 11,008, 32,000 words.
+fn llama2_7b() -> Model {
+    let mut writer = Writer::new();
+    writer.set("general.architecture", "llama");
+    for (key, value) in [
+        ("block_count", 32_u32),
+        ("context_length", 4096),
+        ("embedding_length", 4096),
+        ("feed_forward_length", 11_008),
+        ("attention.head_count", 32),
+        ("vocab_size", 32_000),
+    ] {
+        writer.set(format!("llama.{key}"), value);
+    }
+    let mut matrix = |name: String, rows: u64, columns: u64| {
+        writer
+            .tensor(&name, TensorType::Q4_0, &[columns, rows])
+            .unwrap();
+    };
+    matrix("token_embd.weight".into(), 32_000, 4096);
+    matrix("output.weight".into(), 32_000, 4096);
+    for layer in 0..32 {
+        for name in ["attn_q", "attn_k", "attn_v", "attn_output"] {
+            matrix(format!("blk.{layer}.{name}.weight"), 4096, 4096);
+        }
+        matrix(format!("blk.{layer}.ffn_gate.weight"), 11_008, 4096);
+        matrix(format!("blk.{layer}.ffn_up.weight"), 11_008, 4096);
+        matrix(format!("blk.{layer}.ffn_down.weight"), 4096, 11_008);
+    }
+    model(&writer)
+}
+
+fn on(device: &str) -> Question {
+    Question {
+        device: Some(device.to_owned()),
+        bandwidth: BandwidthFrom::Known(Bandwidth::published(device::find(device).unwrap())),
+        ..Question::default()
+    }
+}
+
+#[test]
+fn another_device_gets_what_published_measurements_let_expect() {
+    // Published with llama-bench: an RTX 4090 reads 512 tokens at 13,944 tok/s and writes 128 at
+    // 187.7; an M3 Max (40 cores) 760 and 66.3; an EPYC 9374F with 12 channels 224 and 54.7.
+    for (device, prefill, decode) in [
+        ("RTX 4090", 13_944.43, 187.7),
+        ("Apple M3 Max (40-core GPU)", 759.7, 66.31),
+        ("EPYC 9004 12-channel DDR5-4800", 223.88, 54.68),
+    ] {
+        let answer = json_of(&llama2_7b(), &on(device));
+        for (phase, measured) in [("prefill", prefill), ("decode", decode)] {
+            let number = |field: &str| answer[phase][field].as_f64().unwrap();
+            assert!(
+                number("expected_low") < measured && measured < number("expected_high"),
+                "{device} {phase}: {measured}, {}",
+                answer[phase]
+            );
+            assert!(number("expected_low") < number("expected_tok_s"));
+        }
+        let decode = &answer["decode"];
+        assert!(decode["expected_high"].as_f64() <= decode["ceiling_tok_s"].as_f64());
+        let notes = answer["basis"]["notes"].to_string();
+        for phase in ["Decode", "Prefill"] {
+            assert!(notes.contains(&format!("{phase} on ")), "{notes}");
+        }
+        assert_eq!(answer["basis"]["calibration"], Value::Null);
+    }
+}
+
+#[test]
+fn of_a_device_that_cannot_hold_the_model_nothing_is_expected() {
+    // 3.79 GB and a cache of 2 GiB on 4 GB.
+    let answer = json_of(&llama2_7b(), &on("Jetson Nano 4GB"));
+    assert_eq!(answer["decode"]["expected_tok_s"], Value::Null);
+    assert_eq!(answer["prefill"]["expected_tok_s"], Value::Null);
+    let notes = answer["basis"]["notes"].to_string();
+    assert!(
+        notes.contains("and Jetson Nano 4GB has 4.00 GiB at most, so no speed is expected there."),
+        "{notes}"
+    );
+}
+
+/// What the engine counts: the closed forms' cache unless `kv` says otherwise.
+fn counted(kv: u64) -> Question {
+    Question {
+        allocation: Some(Allocation {
+            weights: Bytes(5_000_000_000),
+            kv: Bytes(kv),
+            state: Bytes::ZERO,
+            compute: Bytes::mib(300),
+            output: Bytes(151_936 * 4),
+        }),
+        available: Some(Bytes(6_000_000_000)),
+        ..Question::default()
+    }
+}
+
+#[test]
+fn the_engines_count_is_taken_and_the_total_is_its_sum() {
+    let answer = json_of(&qwen3_8b(5_030_000_000), &counted(576 << 20));
+    let memory = &answer["memory"];
+    assert_eq!(memory["source"], "engine");
+    assert_eq!(memory["weights_bytes"], 5_000_000_000_u64);
+    assert_eq!(memory["compute_bytes"], 300 << 20);
+    let total = 5_000_000_000_u64 + (876 << 20) + 151_936 * 4;
+    assert_eq!(memory["total_bytes"], total);
+    assert_eq!(memory["fits"], true, "{total} of 6,000,000,000");
+    // What only the closed forms say stays.
+    assert_eq!(memory["kv_bytes_per_cached_token"], 147_456);
+    assert_eq!(answer["decode"]["kv_read_bytes_per_token"], 256 * 147_456);
+    let notes = answer["basis"]["notes"].to_string();
+    assert!(!notes.contains("engine"), "{notes}");
+}
+
+#[test]
+fn where_engine_and_closed_forms_differ_the_engines_count_is_shown_with_both() {
+    let answer = json_of(&qwen3_8b(5_030_000_000), &counted(1000));
+    assert_eq!(answer["memory"]["kv_bytes"], 1000);
+    let notes = answer["basis"]["notes"].to_string();
+    assert!(
+        notes.contains(
+            "The engine allocates 1000 bytes for the KV cache where the rules known here give 603979776"
+        ),
+        "{notes}"
+    );
+}
+
+#[test]
+fn of_an_architecture_known_to_the_engine_alone_its_count_is_enough() {
+    let mut writer = Writer::new();
+    writer.set("general.architecture", "llama9");
+    let answer = json_of(&model(&writer), &counted(1000));
+    assert_eq!(answer["memory"]["kv_bytes"], 1000);
+    assert!(answer["memory"]["total_bytes"].is_u64());
+    assert_eq!(answer["memory"]["kv_low_bytes"], Value::Null);
+}
+
+#[test]
+fn the_models_own_context_is_shown_as_such() {
+    let question = Question {
+        context: ContextSettings {
+            context: 0,
+            ..ContextSettings::default()
+        },
+        ..Question::default()
+    };
+    let answer = json_of(&qwen3_8b(5_030_000_000), &question);
+    assert_eq!(answer["at"]["context"], 40_960);
+    assert_eq!(answer["memory"]["kv_bytes"], 40_960 * 147_456_u64);
+    let mut writer = Writer::new();
+    writer.set("general.architecture", "llama");
+    let answer = json_of(&model(&writer), &question);
+    assert_eq!(answer["at"]["context"], Value::Null, "and never 0");
 }
 
 #[test]
@@ -275,6 +435,16 @@ fn a_missing_key_is_named_and_never_counted_as_nothing() {
         notes.contains("The file does not say llama.attention.head_count."),
         "{notes}"
     );
+    assert!(notes.contains("not even a range"), "{notes}");
+    // With its projections there is one: rows of 16 and 16 in f16, 256 cells at least.
+    for role in ["attn_k", "attn_v"] {
+        let name = format!("blk.0.{role}.weight");
+        writer.tensor(&name, TensorType::F16, &[64, 16]).unwrap();
+    }
+    let memory = json_of(&model(&writer), &Question::default())["memory"].clone();
+    assert_eq!(memory["kv_bytes"], Value::Null);
+    assert_eq!(memory["kv_low_bytes"], 64 * 256);
+    assert_eq!(memory["kv_high_bytes"], 64 * 4096);
 }
 
 #[test]
@@ -379,6 +549,7 @@ proptest! {
         sequences in prop_oneof![0_u64..5, any::<u64>()],
         depth in prop_oneof![0_u64..10_000, any::<u64>()],
         split in any::<bool>(),
+        projected in any::<bool>(),
     ) {
         let known = include_str!("../../../../tests/data/archs/architectures.txt");
         let architecture = known.lines().nth(architecture).unwrap_or("unknown");
@@ -391,20 +562,45 @@ proptest! {
         }
         writer.tensor("blk.0.ffn_up_exps.weight", TensorType::F16, &[32, 4, 2]).unwrap();
         writer.tensor("output.weight", TensorType::F16, &[32, 4]).unwrap();
+        if projected {
+            writer.tensor("blk.0.attn_k.weight", TensorType::F16, &[32, 16]).unwrap();
+            writer.tensor("blk.0.attn_v.weight", TensorType::F16, &[32, 16]).unwrap();
+        }
+        let settings = ContextSettings { context, sequences, split, ..ContextSettings::default() };
         let question = Question {
             depth,
-            context: ContextSettings { context, sequences, split, ..ContextSettings::default() },
+            context: settings,
             available: Some(Bytes::gib(1)),
             ..on_orin_nano_super()
         };
-        let answer = json_of(&model(&writer), &question);
-        // Where the cache is unknown, a sentence says why.
-        if answer["memory"]["kv_bytes"].is_null() {
-            let notes = answer["basis"]["notes"].to_string();
+        let model = model(&writer);
+        let answer = json_of(&model, &question);
+        let memory = &answer["memory"];
+        let notes = answer["basis"]["notes"].to_string();
+        // Where the cache is unknown, a sentence says why, and a range says how unknown.
+        if memory["kv_bytes"].is_null() {
             prop_assert!(
                 notes.contains("unknown:") || notes.contains("refuses"),
                 "{notes}"
             );
+            let range = memory["kv_low_bytes"].as_u64().zip(memory["kv_high_bytes"].as_u64());
+            match range {
+                Some((low, high)) => prop_assert!(low <= high, "{low} to {high}"),
+                None => prop_assert!(
+                    notes.contains("not even a range") || notes.contains("refuses"),
+                    "{notes}"
+                ),
+            }
+        } else {
+            prop_assert!(memory["kv_low_bytes"].is_null());
+        }
+        // What would fit is found for whatever is asked, and takes no time.
+        if let Ok(shape) = Shape::from_model(&model)
+            && let Ok(Some(refused)) = cannot_fit(&shape, &settings, Bytes::mib(1), Bytes::mib(64))
+            && let Some(fitting) = refused.would_fit.context
+        {
+            let fitting = ContextSettings { context: fitting, ..settings };
+            prop_assert!(context_bytes(&shape, &fitting).unwrap() <= Bytes::mib(63));
         }
     }
 }

@@ -71,7 +71,7 @@ pub mod warning;
 pub use kind::Kind;
 pub use lease::Lease;
 pub use memory::InMemory;
-pub use plan::{Plan, PlannedTest};
+pub use plan::{Need, Plan, PlannedTest};
 pub use progress::Progress;
 pub use record::{
     Conditions, Recorder, RecorderError, RunRecord, SampleRecord, TestEnd, TestRecord, TestStatus,

@@ -8,7 +8,7 @@ use crate::kind::Kind;
 use crate::model::MeasuredModel;
 
 pub use self::presets::Preset;
-pub use self::refusal::{PlanError, Refusal};
+pub use self::refusal::{Need, PlanError, Refusal};
 
 pub mod presets;
 mod refusal;

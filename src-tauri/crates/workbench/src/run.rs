@@ -13,7 +13,7 @@ use twospeed_measure::lease::{self, Holder};
 use twospeed_measure::machine::Machine;
 use twospeed_measure::platform::{self, Host};
 use twospeed_measure::{
-    Bench, InMemory, Lease, Plan, PlannedTest, Progress, Recorder, RecorderError, RunOutcome,
+    Bench, InMemory, Lease, Need, Plan, PlannedTest, Progress, Recorder, RecorderError, RunOutcome,
     RunRecord, SampleRecord, Stop, TestEnd, TestRecord,
 };
 use uuid::Uuid;
@@ -28,8 +28,8 @@ pub struct RunRequest<'a> {
     pub engine: &'a dyn Engine,
     /// Keeps what happens.
     pub recorder: &'a dyn Recorder,
-    /// Bytes of memory a test needs at least; `None` = unknown.
-    pub needs: &'a (dyn Fn(&PlannedTest) -> Option<u64> + Sync),
+    /// The memory a test needs at least; `None` = unknown.
+    pub needs: &'a (dyn Fn(&PlannedTest) -> Option<Need> + Sync),
     /// Stops it.
     pub stop: &'a Stop,
 }
@@ -64,8 +64,8 @@ pub struct ResumeRequest<'a> {
     pub engine: &'a dyn Engine,
     /// Keeps what happens.
     pub recorder: &'a dyn Recorder,
-    /// Bytes of memory a test needs at least; `None` = unknown.
-    pub needs: &'a (dyn Fn(&PlannedTest) -> Option<u64> + Sync),
+    /// The memory a test needs at least; `None` = unknown.
+    pub needs: &'a (dyn Fn(&PlannedTest) -> Option<Need> + Sync),
     /// Stops it.
     pub stop: &'a Stop,
 }
@@ -103,7 +103,7 @@ pub async fn resume(
 fn bench<'a>(
     engine: &'a dyn Engine,
     recorder: &'a dyn Recorder,
-    needs: &'a (dyn Fn(&PlannedTest) -> Option<u64> + Sync),
+    needs: &'a (dyn Fn(&PlannedTest) -> Option<Need> + Sync),
     machine: &'a Machine,
     lease: &'a Lease,
 ) -> Bench<'a> {

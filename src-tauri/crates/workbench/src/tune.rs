@@ -15,7 +15,7 @@ use twospeed_measure::machine::Machine;
 use twospeed_measure::model::MeasuredModel;
 use twospeed_measure::threads::{Topology, default_threads};
 use twospeed_measure::tune::{Choice, Decision, Searched, Share, Stage, Target, TuneProgress};
-use twospeed_measure::{Lease, PlannedTest, Recorder, Stop};
+use twospeed_measure::{Lease, Need, PlannedTest, Recorder, Stop};
 use uuid::Uuid;
 
 pub use self::profile::{Tuned, keep, profile};
@@ -43,8 +43,8 @@ pub struct TuneRequest<'a> {
     pub engine: &'a dyn Engine,
     /// Keeps what happens.
     pub recorder: &'a dyn Recorder,
-    /// Bytes of memory a test needs at least; `None` = unknown.
-    pub needs: &'a (dyn Fn(&PlannedTest) -> Option<u64> + Sync),
+    /// The memory a test needs at least; `None` = unknown.
+    pub needs: &'a (dyn Fn(&PlannedTest) -> Option<Need> + Sync),
     /// Stops it; what was measured stays.
     pub stop: &'a Stop,
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use twospeed_engine::process::WorkerProcess;
 use twospeed_history::History;
 use twospeed_measure::{
-    Lease, Plan, PlannedTest, Progress, Recorder, RunEnd, RunOutcome, RunRecord, Stop,
+    Lease, Need, Plan, PlannedTest, Progress, Recorder, RunEnd, RunOutcome, RunRecord, Stop,
 };
 use twospeed_workbench::{
     ResumeRequest, RunRequest, Subject, Unsaved, hold_lease, know_read_speed, lease_place, needs,
@@ -134,7 +134,7 @@ impl Measuring<'_> {
     }
 
     /// Memory that a test needs at least.
-    fn needs(&self, test: &PlannedTest) -> Option<u64> {
+    fn needs(&self, test: &PlannedTest) -> Option<Need> {
         let of = |subject: &&Subject| subject.measured.fingerprint == test.model.fingerprint;
         needs(&self.subjects.iter().find(of)?.header, test)
     }

@@ -159,7 +159,7 @@ fn depths(
             kind: Kind::Speed,
             variant: None,
         };
-        needs(&subject.header, &test)
+        needs(&subject.header, &test).map(|need| need.bytes)
     };
     let limit = presets::context_limit(most, needs, circumstances.memory_available);
     // The preset's own tests are one prompt of llama-bench's long.

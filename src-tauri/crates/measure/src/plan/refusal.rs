@@ -125,9 +125,9 @@ impl PlannedTest {
 
     /// Why this test is not even tried: the model is not able, or memory cannot hold it.
     ///
-    /// `needs` is what it needs in memory and `available` what is free for it, both in bytes;
-    /// where one is unknown the engine is asked to try.
-    pub fn refusal(&self, needs: Option<u64>, available: Option<u64>) -> Option<Refusal> {
+    /// `needs` is what it needs in memory and `available` what is free for it, in bytes; where one is
+    /// unknown the engine is asked to try.
+    pub fn refusal(&self, needs: Option<Need>, available: Option<u64>) -> Option<Refusal> {
         if self.kind.decodes(self.spec)
             && let Some(kind) = self.model.ability.and_then(without_decode)
         {
@@ -138,16 +138,43 @@ impl PlannedTest {
             });
         }
         match (needs, available) {
-            (Some(needs), Some(available)) if needs > available => Some(Refusal::TooLittleMemory {
-                model: self.model.name.clone(),
-                context: self.context(),
-                needs,
-                available,
-            }),
+            (Some(needs), Some(available)) if needs.bytes > available => {
+                Some(Refusal::TooLittleMemory {
+                    model: self.model.name.clone(),
+                    context: self.context(),
+                    needs: needs.bytes,
+                    available,
+                    instead: match needs.instead {
+                        Some(instead) => instead(available),
+                        None => ANYTHING_SMALLER.to_owned(),
+                    },
+                })
+            }
             _ => None,
         }
     }
 }
+
+/// What a test needs in memory at least.
+pub struct Need {
+    /// In bytes.
+    pub bytes: u64,
+    /// What would fit so many free bytes instead, a sentence; `None` where that is not known.
+    pub instead: Option<Box<dyn Fn(u64) -> String + Send + Sync>>,
+}
+
+/// So many bytes, and nobody knows what would fit instead.
+impl From<u64> for Need {
+    fn from(bytes: u64) -> Self {
+        Self {
+            bytes,
+            instead: None,
+        }
+    }
+}
+
+const ANYTHING_SMALLER: &str =
+    "Try a shorter context, a smaller KV cache type or a smaller quantization.";
 
 fn without_decode(ability: Ability) -> Option<&'static str> {
     match ability {
@@ -304,7 +331,7 @@ pub enum Refusal {
     },
     /// It cannot fit.
     #[error(
-        "A context of {context} tokens for {model} needs at least {} of memory; {} is free. Try a shorter context, a smaller KV cache type or a smaller quantization.",
+        "A context of {context} tokens for {model} needs at least {} of memory; {} is free. {instead}",
         gib(*needs), gib(*available)
     )]
     TooLittleMemory {
@@ -316,6 +343,8 @@ pub enum Refusal {
         needs: u64,
         /// Bytes that are free.
         available: u64,
+        /// What to do, a sentence.
+        instead: String,
     },
 }
 

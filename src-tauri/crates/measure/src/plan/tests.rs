@@ -125,20 +125,28 @@ fn a_context_that_cannot_fit_is_refused_with_both_sizes() {
     test.spec.n_depth = 2_000_000_000;
     // Two layers of 64 KV values each way in f16: 2 * 2 * 64 * 2 bytes a token.
     let needs = 512 * test.spec.context();
-    let refusal = test.refusal(Some(needs), Some(20 << 30)).unwrap();
+    let refusal = test.refusal(Some(needs.into()), Some(20 << 30)).unwrap();
     assert_eq!(refusal.code(), "too_little_memory");
     let sentence = refusal.to_string();
     assert!(sentence.contains("2000000128 tokens"), "{sentence}");
     assert!(sentence.contains("953.7 GiB"), "{sentence}");
     assert!(sentence.contains("20.0 GiB is free"), "{sentence}");
+    assert!(sentence.contains("Try a shorter context"), "{sentence}");
+    // Where it is known what would fit, the sentence says that instead.
+    let knows = Need {
+        bytes: needs,
+        instead: Some(Box::new(|free| format!("{free} would hold 7 tokens."))),
+    };
+    let sentence = test.refusal(Some(knows), Some(20 << 30)).unwrap().to_string();
+    assert!(sentence.ends_with("is free. 21474836480 would hold 7 tokens."), "{sentence}");
 }
 
 #[test]
 fn what_exactly_fits_or_is_unknown_is_tried() {
     let test = plan().tests.remove(0);
-    assert_eq!(test.refusal(Some(100), Some(100)), None);
+    assert_eq!(test.refusal(Some(100.into()), Some(100)), None);
     assert_eq!(test.refusal(None, Some(0)), None);
-    assert_eq!(test.refusal(Some(u64::MAX), None), None);
+    assert_eq!(test.refusal(Some(u64::MAX.into()), None), None);
 }
 
 #[test]

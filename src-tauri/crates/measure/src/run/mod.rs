@@ -28,7 +28,7 @@ use self::worker::{Trouble, Worker};
 use crate::judge::{Evidence, judge};
 use crate::lease::Lease;
 use crate::machine::{Machine, Probe};
-use crate::plan::{Plan, PlanError, PlannedTest};
+use crate::plan::{Need, Plan, PlanError, PlannedTest};
 use crate::platform::own_start;
 use crate::progress::Progress;
 use crate::record::{Recorder, RecorderError, RunRecord, TestEnd, TestRecord, TestStatus};
@@ -47,9 +47,9 @@ pub struct Bench<'a> {
     pub machine: &'a Machine,
     /// Twospeed's version.
     pub app_version: &'a str,
-    /// Bytes of memory that a test needs; `None` = unknown, and the engine is asked to try. What
-    /// is above the memory that is free is refused.
-    pub needs: &'a (dyn Fn(&PlannedTest) -> Option<u64> + Sync),
+    /// The memory that a test needs; `None` = unknown, and the engine is asked to try. What is above
+    /// the memory that is free is refused.
+    pub needs: &'a (dyn Fn(&PlannedTest) -> Option<Need> + Sync),
     /// The right to measure here.
     pub lease: &'a Lease,
 }

@@ -284,7 +284,7 @@ fn limits(subject: &Subject, settings: &Settings, available: Option<u64>) -> Lim
             kind: Kind::Speed,
             variant: None,
         };
-        needs(&subject.header, &test)
+        needs(&subject.header, &test).map(|need| need.bytes)
     };
     let trained = subject.header.context_length;
     let trained = trained.map_or(SOME_CONTEXT, |tokens| {

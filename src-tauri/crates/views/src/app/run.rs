@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use twospeed_history::History;
 use twospeed_library::display::shown;
-use twospeed_measure::{Lease, Plan, PlannedTest, RunOutcome, Stop};
+use twospeed_measure::{Lease, Need, Plan, PlannedTest, RunOutcome, Stop};
 use twospeed_workbench::{
     ResumeRequest, RunRequest, Subject, bars, hold_lease, know_read_speed, needs, waiting_sentence,
 };
@@ -152,7 +152,7 @@ impl With<'_> {
         (end_of(&outcome), Some(outcome.run.id))
     }
 
-    fn needs(&self, test: &PlannedTest) -> Option<u64> {
+    fn needs(&self, test: &PlannedTest) -> Option<Need> {
         let of = |subject: &&Subject| subject.measured.fingerprint == test.model.fingerprint;
         needs(&self.subjects.iter().find(of)?.header, test)
     }

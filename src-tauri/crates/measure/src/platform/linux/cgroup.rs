@@ -349,6 +349,29 @@ mod tests {
     }
 
     #[test]
+    fn of_version_1_too_the_tightest_level_counts() {
+        let (_folder, tree) = tree(&[
+            (
+                "proc/self/mountinfo",
+                "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
+            ),
+            ("proc/self/cgroup", "9:memory:/a/b\n0::/\n"),
+            ("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1000\n"),
+            ("sys/fs/cgroup/memory/a/memory.usage_in_bytes", "950\n"),
+            (
+                "sys/fs/cgroup/memory/a/memory.stat",
+                "total_inactive_file 20\n",
+            ),
+            ("sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "800\n"),
+            ("sys/fs/cgroup/memory/a/b/memory.usage_in_bytes", "100\n"),
+        ]);
+        let cgroups = Cgroups::find(&tree);
+        assert_eq!(cgroups.memory_limit(&tree), Some(800));
+        // 1000 - (950 - 20); its own level would have 700.
+        assert_eq!(cgroups.memory_available(&tree), Some(70));
+    }
+
+    #[test]
     fn a_path_outside_the_mount_falls_back_to_what_is_seen() {
         let (_folder, tree) = tree(&[
             V2,

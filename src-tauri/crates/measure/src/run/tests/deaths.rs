@@ -252,7 +252,7 @@ async fn twelve_tests_of_which_three_fail_in_three_ways_complete_the_other_nine(
     let mut scene = Scene::of(engine);
     scene.needs = Box::new(|test| {
         let refused = test.model.name == "D" && test.spec.n_gen > 0;
-        Some(if refused { u64::MAX } else { 1 })
+        Some(if refused { u64::MAX } else { 1 }.into())
     });
     let mut probe = FakeProbe {
         state: MachineState {

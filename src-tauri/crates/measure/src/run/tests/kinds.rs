@@ -264,7 +264,7 @@ async fn what_needs_a_decode_is_refused_to_a_model_that_has_none() {
 async fn users_that_do_not_fit_are_refused_by_the_context_of_all() {
     let mut scene = Scene::of(FakeEngine::new());
     // A kilobyte for each token of the context.
-    scene.needs = Box::new(|test| Some(test.context() << 10));
+    scene.needs = Box::new(|test| Some((test.context() << 10).into()));
     let one = Kind::Users {
         users: 1,
         split_kv: false,

@@ -25,7 +25,7 @@ use crate::model::tests::model;
 use crate::plan::{presets, tests_of};
 use crate::record::{Conditions, SampleRecord};
 
-type Needs = Box<dyn Fn(&PlannedTest) -> Option<u64> + Send + Sync>;
+type Needs = Box<dyn Fn(&PlannedTest) -> Option<Need> + Send + Sync>;
 
 /// Everything a run needs, with a scripted engine in it.
 struct Scene {

@@ -280,11 +280,8 @@ async fn the_delay_is_waited_before_each_test() {
 async fn what_cannot_fit_is_refused_and_the_rest_is_measured() {
     let mut scene = Scene::of(FakeEngine::new());
     scene.needs = Box::new(|test| {
-        Some(if test.model.name == "Huge" {
-            9 << 30
-        } else {
-            1 << 30
-        })
+        let huge = test.model.name == "Huge";
+        Some(Need::from(if huge { 9 << 30 } else { 1 << 30 }))
     });
     let mut probe = FakeProbe {
         state: MachineState {

@@ -53,7 +53,7 @@ fn three_that_fail() -> Scene {
     let mut scene = Scene::of(engine);
     scene.needs = Box::new(|test| {
         let refused = test.model.name == "D" && test.spec.n_gen > 0;
-        Some(if refused { u64::MAX } else { 1 })
+        Some(if refused { u64::MAX } else { 1 }.into())
     });
     scene
 }
