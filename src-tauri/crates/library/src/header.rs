@@ -1,6 +1,7 @@
 //! A model's header with its bytes: what the reader keeps of it is not all that a twin needs, the
 //! words of a tokenizer for one.
 
+use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -8,7 +9,7 @@ use std::path::Path;
 use twospeed_gguf::{Array, ElementType, Error, Field, Model};
 
 /// A model's header, read from a file here or elsewhere.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct ModelHeader {
     /// What it says.
     pub model: Model,
@@ -16,6 +17,17 @@ pub struct ModelHeader {
     bytes: Vec<u8>,
     /// Bytes that were read to know it.
     pub bytes_read: u64,
+}
+
+/// Megabytes of words say nothing to anybody.
+impl fmt::Debug for ModelHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelHeader")
+            .field("name", &self.model.name)
+            .field("bytes", &self.bytes.len())
+            .field("bytes_read", &self.bytes_read)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A key and its value as they stand in a file.
