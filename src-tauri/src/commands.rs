@@ -7,6 +7,7 @@ use tauri::ipc::{Channel, Invoke, IpcResponse};
 use twospeed_views::Problem;
 use twospeed_views::app::{App, Tell};
 use twospeed_views::compare::*;
+use twospeed_views::estimate::*;
 use twospeed_views::frame::*;
 use twospeed_views::jobs::*;
 use twospeed_views::measure::*;

@@ -8,11 +8,11 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use inputs::{curves, rows};
+use inputs::{curves, predictions, rows};
 use serde_json::json;
 use twospeed_chart::{
-    Figure, Frame, Overlays, Phase, Speeds, context, first_token, quantization, speeds, sustained,
-    users,
+    Figure, Frame, Overlays, Phase, Speeds, breakdown, context, estimates, first_token,
+    quantization, roofline, speeds, sustained, users,
 };
 
 const FIXTURES: &str = concat!(
@@ -66,8 +66,22 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         write(&folder, name, &speeds(&input, &frame)?)?;
     }
+    let expected = inputs::with_breakdown(inputs::quantizations());
+    for (name, breakdown) in [("four-expected", false), ("four-breakdown", true)] {
+        let input = Speeds {
+            overlays: Overlays {
+                breakdown,
+                ..Overlays::default()
+            },
+            ..expected.clone()
+        };
+        write(&folder, name, &speeds(&input, &place(580.0, 639.0, 1.0))?)?;
+    }
     let screen = place(580.0, 639.0, 1.0);
     for (name, figure) in [
+        ("roofline", roofline(&predictions::roofline(), &screen)?),
+        ("breakdown", breakdown(&predictions::breakdown(), &screen)?),
+        ("estimate", estimates(&predictions::estimates(), &screen)?),
         ("context", context(&curves::context(), &screen)?),
         ("users", users(&curves::users(), &screen)?),
         ("first-token", first_token(&rows::first_token(), &screen)?),
@@ -82,7 +96,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What can be known of a figure today: what was measured, and the ceiling of decode.
+/// A figure of a machine that is not calibrated: what was measured, and the ceiling of decode.
 fn measured_only(mut input: Speeds) -> Speeds {
     for row in &mut input.rows {
         row.prefill = Phase {
@@ -90,6 +104,7 @@ fn measured_only(mut input: Speeds) -> Speeds {
             ..Phase::default()
         };
         row.decode.expected = None;
+        row.decode.parts = Vec::new();
     }
     input
 }

@@ -33,6 +33,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("extremes", inputs::extremes(), frame),
         ("twelve", inputs::twelve(), frame),
         ("hostile", inputs::hostile(), frame),
+        (
+            "breakdown",
+            inputs::with_breakdown(inputs::quantizations()),
+            frame,
+        ),
+        (
+            "breakdown-models",
+            inputs::with_breakdown(inputs::three_models()),
+            wide,
+        ),
         ("projector", inputs::quantizations(), projector),
     ] {
         let figure = speeds(&input, &frame)?;

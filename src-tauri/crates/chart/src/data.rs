@@ -49,7 +49,11 @@ pub struct Panel {
     pub ticks: Vec<f64>,
     /// Values grow upward: one lies at `origin - value * scale`.
     pub upward: bool,
-    /// What marks stand at beside their value: `depth`, `users`, `seconds`.
+    /// Each power of ten takes the same room: a value lies `log10(value) * scale` from the origin,
+    /// which is the place of 1.
+    pub logarithmic: bool,
+    /// What marks stand at beside their value: `depth`, `users`, `seconds`,
+    /// `intensity`.
     pub across: Option<String>,
 }
 

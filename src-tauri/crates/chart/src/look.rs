@@ -10,6 +10,8 @@ pub struct PhaseLook {
     pub heading: &'static str,
     /// Colour of its shapes.
     pub shape: Role,
+    /// Colour of the shapes of a second cause beside it: attention and cache.
+    pub half: Role,
     /// Colour of its text.
     pub ink: Role,
 }
@@ -20,12 +22,14 @@ pub const PHASES: [PhaseLook; 2] = [
         name: "prefill",
         heading: "Prefill",
         shape: Role::Prefill,
+        half: Role::PrefillHalf,
         ink: Role::PrefillInk,
     },
     PhaseLook {
         name: "decode",
         heading: "Decode",
         shape: Role::Decode,
+        half: Role::DecodeHalf,
         ink: Role::DecodeInk,
     },
 ];

@@ -15,9 +15,11 @@ pub struct Measured {
     pub samples: Vec<f64>,
 }
 
-/// A range of speeds.
+/// An expected value and the range that it is expected in.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Range {
+pub struct Expected {
+    /// The value.
+    pub value: f64,
     /// Lower end.
     pub low: f64,
     /// Upper end.
@@ -51,10 +53,14 @@ pub(crate) fn sound_measured(measured: &Measured) -> Option<Measured> {
     })
 }
 
-pub(crate) fn sound_range(range: Range) -> Option<Range> {
-    (sound(range.low) && sound(range.high)).then_some(Range {
-        low: range.low.min(range.high),
-        high: range.low.max(range.high),
+/// An expectation that can be shown; a value outside its range widens it.
+pub(crate) fn sound_expected(expected: Expected) -> Option<Expected> {
+    let Expected { value, low, high } = expected;
+    let all = [value, low, high];
+    all.into_iter().all(sound).then(|| Expected {
+        value,
+        low: all.into_iter().fold(f64::INFINITY, f64::min),
+        high: all.into_iter().fold(0.0, f64::max),
     })
 }
 

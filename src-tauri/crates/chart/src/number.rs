@@ -146,6 +146,39 @@ pub fn duration(ms: f64) -> String {
     format!("{}\u{a0}{unit}", fixed(value, places))
 }
 
+/// A time with three digits, two decimals at most: `0.25 ms`, `8.40 ms`, `12.6 ms`, `1.17 s`.
+pub fn time(ms: f64) -> String {
+    let (value, unit) = time_parts(ms);
+    let places = match value {
+        v if v >= 0.01 || v == 0.0 => decimals(v).min(2),
+        _ => decimals(value),
+    };
+    format!("{}\u{a0}{unit}", fixed(value, places))
+}
+
+/// A range of times, the unit once where both ends have one: `764 to 924 ms`.
+pub fn time_range(low: f64, high: f64) -> String {
+    let (from, to) = (time(low), time(high));
+    if from == to {
+        return to;
+    }
+    match time_parts(low).1 == time_parts(high).1 {
+        true => format!(
+            "{} to {to}",
+            from.split('\u{a0}').next().unwrap_or_default()
+        ),
+        false => format!("{from} to {to}"),
+    }
+}
+
+fn time_parts(ms: f64) -> (f64, &'static str) {
+    if ms < 999.5 {
+        (ms, "ms")
+    } else {
+        (ms / 1e3, "s")
+    }
+}
+
 /// A whole number in words up to twelve: `four`.
 pub fn in_words(value: f64) -> String {
     const WORDS: [&str; 12] = [
@@ -286,6 +319,27 @@ mod tests {
         ] {
             assert_eq!(duration(ms), text, "{ms}");
         }
+    }
+
+    #[test]
+    fn a_precise_time_has_three_digits() {
+        for (ms, text) in [
+            (0.0, "0\u{a0}ms"),
+            (0.0042, "0.00420\u{a0}ms"),
+            (0.25, "0.25\u{a0}ms"),
+            (8.4, "8.40\u{a0}ms"),
+            (12.6, "12.6\u{a0}ms"),
+            (836.4, "836\u{a0}ms"),
+            (999.4, "999\u{a0}ms"),
+            (999.6, "1.00\u{a0}s"),
+            (14_200.0, "14.2\u{a0}s"),
+            (312_000.0, "312\u{a0}s"),
+        ] {
+            assert_eq!(time(ms), text, "{ms}");
+        }
+        assert_eq!(time_range(764.0, 924.0), "764 to 924\u{a0}ms");
+        assert_eq!(time_range(0.98e3, 1.2e3), "980\u{a0}ms to 1.20\u{a0}s");
+        assert_eq!(time_range(8.0, 8.0), "8.00\u{a0}ms");
     }
 
     #[test]

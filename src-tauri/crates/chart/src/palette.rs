@@ -18,10 +18,14 @@ pub enum Role {
     InkThird,
     /// Prefill shapes.
     Prefill,
+    /// The part of prefill's time that attention takes.
+    PrefillHalf,
     /// Prefill text.
     PrefillInk,
     /// Decode shapes.
     Decode,
+    /// The part of decode's time that the cache takes.
+    DecodeHalf,
     /// Decode text.
     DecodeInk,
     /// The expected range.
@@ -55,15 +59,17 @@ impl Colour {
 
 impl Role {
     /// Every role.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Background,
         Self::Grid,
         Self::Ink,
         Self::InkSecond,
         Self::InkThird,
         Self::Prefill,
+        Self::PrefillHalf,
         Self::PrefillInk,
         Self::Decode,
+        Self::DecodeHalf,
         Self::DecodeInk,
         Self::Band,
         Self::BandEdge,
@@ -79,8 +85,10 @@ impl Role {
             Self::InkSecond => (Colour(0x4a, 0x4d, 0x52), Colour(0xb6, 0xb8, 0xbc)),
             Self::InkThird => (Colour(0x63, 0x66, 0x6c), Colour(0x94, 0x97, 0x9d)),
             Self::Prefill => (Colour(0x1f, 0x68, 0xc4), Colour(0x5e, 0xa6, 0xf4)),
+            Self::PrefillHalf => (Colour(0x8f, 0xb4, 0xe2), Colour(0x3b, 0x5f, 0x88)),
             Self::PrefillInk => (Colour(0x1a, 0x5b, 0xb0), Colour(0x7a, 0xb7, 0xf8)),
             Self::Decode => (Colour(0xd4, 0x61, 0x0f), Colour(0xec, 0x8f, 0x48)),
+            Self::DecodeHalf => (Colour(0xea, 0xb0, 0x87), Colour(0x82, 0x54, 0x32)),
             Self::DecodeInk => (Colour(0xa8, 0x4a, 0x06), Colour(0xf3, 0xa2, 0x65)),
             Self::Band => (Colour(0xcf, 0xcf, 0xca), Colour(0x43, 0x45, 0x4b)),
             Self::BandEdge => (Colour(0x8b, 0x8b, 0x85), Colour(0x7b, 0x7e, 0x85)),
@@ -101,8 +109,10 @@ impl Role {
             Self::InkSecond => "--ink-2",
             Self::InkThird => "--ink-3",
             Self::Prefill => "--prefill",
+            Self::PrefillHalf => "--prefill-half",
             Self::PrefillInk => "--prefill-ink",
             Self::Decode => "--decode",
+            Self::DecodeHalf => "--decode-half",
             Self::DecodeInk => "--decode-ink",
             Self::Band => "--band",
             Self::BandEdge => "--band-edge",
@@ -153,6 +163,8 @@ mod tests {
                     | Role::PrefillInk
                     | Role::DecodeInk => 4.5,
                     Role::Prefill | Role::Decode | Role::BandEdge | Role::Ceiling => 3.0,
+                    // A lighter tone beside its own full one, told apart by a gap and named in words.
+                    Role::PrefillHalf | Role::DecodeHalf => 1.8,
                     // The band has edges that carry the contrast; the grid only guides the eye.
                     Role::Background | Role::Grid | Role::Band => 1.0,
                 };

@@ -251,6 +251,11 @@ impl Scene {
         })
     }
 
+    /// Whether nothing is there: marks and labels alike.
+    pub fn is_free(&self, area: &Rect) -> bool {
+        !self.taken.iter().any(|taken| taken.meets(area))
+    }
+
     /// The shapes from the lowest to the highest.
     pub fn shapes(&self) -> Vec<&Shape> {
         let mut sorted: Vec<_> = self.shapes.iter().collect();

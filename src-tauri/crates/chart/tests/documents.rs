@@ -69,7 +69,7 @@ fn a_model_named_like_a_colour_stays_as_it_is_in_every_theme() {
 
 #[test]
 fn on_screen_every_colour_is_a_property_of_the_page() {
-    let svg = figure(&inputs::far_off()).for_screen();
+    let svg = figure(&inputs::with_breakdown(inputs::far_off())).for_screen();
     let document = Document::parse(&svg).expect("sound XML");
     let mut seen = std::collections::HashSet::new();
     for node in document.descendants() {

@@ -5,7 +5,7 @@ mod picture;
 
 use inputs::HOSTILE;
 use proptest::prelude::*;
-use twospeed_chart::{Frame, MARGIN, Measured, Overlays, Phase, Range, Row, Speeds, Theme, speeds};
+use twospeed_chart::{Expected, Frame, MARGIN, Measured, Overlays, Phase, Row, Speeds, Theme, speeds};
 
 /// The margin less what a letter with two accents rises into it.
 const SLACK: f64 = MARGIN - 12.0;
@@ -58,6 +58,10 @@ fn labels_stand_clear_in_every_example() {
             inputs::extremes(),
             inputs::twelve(),
             inputs::hostile(),
+            inputs::with_breakdown(inputs::quantizations()),
+            inputs::with_breakdown(inputs::three_models()),
+            inputs::with_breakdown(inputs::far_off()),
+            inputs::with_breakdown(inputs::extremes()),
         ] {
             assert_clear(&input, &frame(width));
         }
@@ -80,7 +84,11 @@ fn labels_stand_clear_when_rows_move_closer_or_apart() {
 fn labels_stand_clear_without_overlays() {
     for (ceiling, expected) in [(false, false), (true, false), (false, true)] {
         let mut input = inputs::three_models();
-        input.overlays = Overlays { ceiling, expected };
+        input.overlays = Overlays {
+            ceiling,
+            expected,
+            breakdown: false,
+        };
         assert_clear(&input, &Frame::default());
     }
 }
@@ -112,11 +120,13 @@ fn phase() -> impl Strategy<Value = Phase> {
         .prop_map(|(measured, around, half, over, has_band, other)| {
             let base = measured.as_ref().map_or(other, |m| m.mean);
             Phase {
-                expected: has_band.then_some(Range {
+                expected: has_band.then_some(Expected {
+                    value: base * around,
                     low: base * around * (1.0 - half),
                     high: base * around * (1.0 + half),
                 }),
                 ceiling: over.map(|over| base * over),
+                parts: Vec::new(),
                 measured,
             }
         })

@@ -1,10 +1,13 @@
 //! The pictures, line by line: a change here is a change that people see. Look at it (the example
-//! `speeds` and `figures` draw all of them), then accept it.
+//! `speeds`, `figures` and `predictions` draw all of them), then accept it.
 
 mod inputs;
 
-use inputs::{curves, rows};
-use twospeed_chart::{Frame, Speeds, context, first_token, quantization, speeds, sustained, users};
+use inputs::{curves, predictions, rows};
+use twospeed_chart::{
+    Frame, Speeds, breakdown, context, estimates, first_token, quantization, roofline, speeds,
+    sustained, users,
+};
 
 fn screen(input: &Speeds) -> String {
     speeds(input, &Frame::default())
@@ -69,5 +72,34 @@ fn waits_for_a_first_token() {
 #[test]
 fn quantizations_with_their_quality() {
     let figure = quantization(&rows::quantizations_with_quality(), &Frame::default());
+    insta::assert_snapshot!(figure.expect("it is drawn").for_screen());
+}
+
+#[test]
+fn a_strip_of_what_expected_time_is_made_of() {
+    insta::assert_snapshot!(screen(&inputs::with_breakdown(inputs::quantizations())));
+}
+
+#[test]
+fn steps_under_a_roof() {
+    let figure = roofline(&predictions::roofline(), &Frame::default());
+    insta::assert_snapshot!(figure.expect("it is drawn").for_screen());
+}
+
+#[test]
+fn steps_of_four_models() {
+    let figure = roofline(&predictions::roofline_of_four(), &Frame::default());
+    insta::assert_snapshot!(figure.expect("it is drawn").for_screen());
+}
+
+#[test]
+fn where_time_goes() {
+    let figure = breakdown(&predictions::breakdown(), &Frame::default());
+    insta::assert_snapshot!(figure.expect("it is drawn").for_screen());
+}
+
+#[test]
+fn expected_beside_measured() {
+    let figure = estimates(&predictions::estimates(), &Frame::default());
     insta::assert_snapshot!(figure.expect("it is drawn").for_screen());
 }

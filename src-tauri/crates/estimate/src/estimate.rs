@@ -6,6 +6,8 @@ use twospeed_gguf::{Data, Model};
 use crate::bandwidth::{Bandwidth, BandwidthSource};
 use crate::bounds;
 use crate::cache::{self, Cache, FlashAttention};
+use crate::device;
+use crate::elsewhere;
 use crate::expected::{Expected, Term, Work};
 use crate::kv_type::KvType;
 use crate::note::{Allocated, Note};
@@ -183,9 +185,28 @@ pub fn estimate(model: &Model, question: &Question) -> Estimate {
     let (memory, kv_read) = memory(model, shape.as_ref(), question, &mut notes);
     let mut decode = decode(file, &weights, kv_read, bandwidth.as_ref());
     let mut prefill = prefill(shape.as_ref().ok(), weights.as_ref().ok(), question);
-    if let (Ok(shape), Ok(weights), Some(calibration)) =
-        (&shape, &weights, question.calibration.as_deref())
-    {
+    let other_device = question
+        .device
+        .as_deref()
+        .and_then(|name| device::find(name).ok());
+    // What this machine was measured to do says nothing of another device.
+    let calibration = question
+        .calibration
+        .as_deref()
+        .filter(|_| question.device.is_none());
+    let known = shape.as_ref().ok().zip(weights.as_ref().ok());
+    if let Some((device, (shape, weights))) = other_device.zip(known) {
+        if let Some(why) = elsewhere::too_large(device, memory.lower_bound) {
+            notes.push(Note::Elsewhere(why));
+        } else {
+            let (of_decode, of_prefill) = elsewhere::expected(device, weights, shape, question);
+            decode.expect(of_decode);
+            prefill.expect(of_prefill);
+            let footing = elsewhere::footing(device, shape, question);
+            notes.extend(footing.into_iter().map(Note::Elsewhere));
+        }
+    }
+    if let (Ok(shape), Ok(weights), Some(calibration)) = (&shape, &weights, calibration) {
         let work = Work {
             shape,
             weights,
@@ -226,8 +247,11 @@ pub fn estimate(model: &Model, question: &Question) -> Estimate {
         decode,
         prefill,
         basis: Basis {
-            calibration: question.calibration.as_ref().map(|c| c.id.clone()),
-            corrected_by_runs: corrected_by_runs(question),
+            calibration: calibration.map(|calibration| calibration.id.clone()),
+            corrected_by_runs: match question.device {
+                Some(_) => 0,
+                None => corrected_by_runs(question),
+            },
             notes,
         },
     }

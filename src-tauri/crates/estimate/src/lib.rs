@@ -4,6 +4,9 @@
 //! - [`article`] holds the formulas a person can do by hand.
 //! - [`Shape`] is a model's layers with its architecture's rules applied; [`Cache`] what a context
 //!   of it keeps; [`Weights`] what a token reads; [`cannot_fit`] whether there is room.
+//! - [`public`] holds what others measured, [`elsewhere`] what it lets expect of another device.
+//! - [`roofline`] says which limit of a machine binds at how many tokens per step.
+//! - [`explain`] says why a model is as fast as it is: statements with their numbers.
 //! - [`device`] holds published bandwidths, [`Bandwidth`] says where one comes from.
 //! - [`Bytes`] and the other units carry numbers exactly and are formatted at the edge.
 
@@ -15,15 +18,19 @@ mod build;
 mod cache;
 mod calibration;
 pub mod device;
+pub mod elsewhere;
 mod estimate;
 mod expected;
+pub mod explain;
 mod fit;
 mod keys;
 mod kv_type;
 pub mod learn;
 mod note;
 mod prefill;
+pub mod public;
 mod question;
+pub mod roofline;
 mod shape;
 #[cfg(test)]
 mod testing;

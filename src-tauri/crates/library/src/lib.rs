@@ -51,7 +51,7 @@ pub use item::{FileOnDisk, Item, Reading, Role};
 pub use note::Note;
 pub use places::known_places;
 pub use quantized::{
-    Makeable, quantized_path, quantized_size, requantizes, types_that_can_be_made,
+    Makeable, as_quantized, quantized_path, quantized_size, requantizes, types_that_can_be_made,
 };
 pub use scan::{Progress, Scan, scan};
 pub use shape::LlamaShape;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use twospeed_gguf::{Model, SetName, TensorType};
+use twospeed_gguf::{Data, Model, SetName, TensorType, TypeShare};
 
 use crate::file_type::FileType;
 use crate::mixture::{self, Facts, Source};
@@ -51,6 +51,45 @@ pub fn quantized_size(model: &Model, file_type: FileType) -> Option<u64> {
             let bytes = tensor_type.bytes(tensor.elements)?;
             sum.checked_add(bytes.checked_next_multiple_of(ALIGNMENT)?)
         })
+}
+
+/// The header that quantizing `model` gives, as far as sizes and speeds depend on it; `None` for
+/// what the engine refuses to make. Its data is nowhere.
+#[must_use]
+pub fn as_quantized(model: &Model, file_type: FileType) -> Option<Model> {
+    let types = mixture::types(&Facts::of(model)?, &sources(model), file_type)?;
+    let mut made = model.clone();
+    let (mut end, mut weights) = (0u64, 0u64);
+    let mut shares: Vec<TypeShare> = Vec::new();
+    for (tensor, tensor_type) in made.tensors.iter_mut().zip(types) {
+        tensor.tensor_type = tensor_type;
+        tensor.bytes = tensor_type.bytes(tensor.elements)?;
+        (tensor.offset, tensor.part) = (end, 0);
+        end = end.checked_add(tensor.bytes.checked_next_multiple_of(ALIGNMENT)?)?;
+        weights = weights.checked_add(tensor.bytes)?;
+        let share = match shares.iter_mut().find(|one| one.tensor_type == tensor_type) {
+            Some(share) => share,
+            None => shares.push_mut(TypeShare {
+                tensor_type,
+                tensors: 0,
+                bytes: 0,
+                parameters: 0,
+            }),
+        };
+        share.tensors += 1;
+        share.bytes += tensor.bytes;
+        share.parameters += tensor.elements;
+    }
+    shares.sort_by_key(|share| std::cmp::Reverse(share.bytes));
+    made.types = shares;
+    made.quantization = Some(file_type.name().to_owned());
+    made.bits_per_weight =
+        (made.parameters > 0).then(|| 8.0 * weights as f64 / made.parameters as f64);
+    made.bytes_expected = made.header_bytes.checked_add(end)?;
+    (made.file_bytes, made.bytes_found, made.data) = (0, 0, Data::Absent);
+    made.parts.truncate(1);
+    made.split = None;
+    Some(made)
 }
 
 /// Whether making `file_type` of `model` quantizes weights that are quantized already.

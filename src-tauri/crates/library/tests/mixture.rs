@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use twospeed_library::{FileType, builtin};
+use twospeed_library::{FileType, as_quantized, builtin};
 
 const TABLE: &str = include_str!("data/llama-quantize-150m.csv");
 
@@ -57,5 +57,36 @@ fn of_four_bits_the_important_layers_have_six() {
             "{}",
             tensor.name
         );
+    }
+}
+
+#[test]
+fn the_header_of_a_quantization_that_is_not_made_yet_is_the_one_it_will_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let header = |file_type: FileType| {
+        let path = folder.path().join(format!("{}.gguf", file_type.name()));
+        let model = builtin::SHAPE.model("Built-in", file_type, 1);
+        std::fs::write(&path, model.header().unwrap()).unwrap();
+        twospeed_gguf::read(&path).unwrap()
+    };
+    let full = header(FileType::F16);
+    for file_type in [FileType::Q4_K_M, FileType::Q5_K_M, FileType::Q8_0] {
+        let made = as_quantized(&full, file_type).unwrap();
+        // Written as such a file by the same rules that the test above holds against llama.cpp's.
+        let real = header(file_type);
+        let listed = |model: &twospeed_gguf::Model| -> Vec<(String, String, u64)> {
+            let tensors = model.tensors.iter();
+            let facts = |t: &twospeed_gguf::TensorInfo| {
+                (t.name.clone(), t.tensor_type.name().to_owned(), t.bytes)
+            };
+            tensors.map(facts).collect()
+        };
+        assert_eq!(listed(&made), listed(&real));
+        assert_eq!(
+            (&made.types, &made.quantization),
+            (&real.types, &real.quantization)
+        );
+        assert_eq!(made.bits_per_weight, real.bits_per_weight);
+        assert_eq!(made.data, twospeed_gguf::Data::Absent);
     }
 }

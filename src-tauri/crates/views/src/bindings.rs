@@ -6,6 +6,7 @@ use ts_rs::{Config, TS, TypeVisitor};
 
 use crate::Problem;
 use crate::compare::*;
+use crate::estimate::*;
 use crate::frame::*;
 use crate::jobs::*;
 use crate::measure::*;

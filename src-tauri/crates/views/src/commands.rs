@@ -21,6 +21,9 @@ macro_rules! for_each_command {
             scan() -> ();
             make(row: String) -> Job;
             cancel_job(job: String) -> ();
+            estimate(request: EstimateRequest) -> EstimateView;
+            look(source: String) -> Looked;
+            twin(of: String) -> Job;
             pick_folder() -> Option<String>;
             pick_file() -> Option<String>;
             // Measure.
@@ -32,7 +35,8 @@ macro_rules! for_each_command {
             resumable() -> Option<ResumableRun>;
             resume_run(run: String) -> ();
             painted(ticket: u32) -> ();
-            calibrate() -> MachineCard;
+            calibration() -> Option<CalibrationView>;
+            calibrate() -> Job;
             // Compare.
             results() -> ResultsView;
             figure(request: FigureRequest) -> FigureView;

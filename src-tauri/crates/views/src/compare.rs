@@ -27,6 +27,19 @@ pub enum FigureName {
     Quantization,
     /// Both speeds over time.
     Sustained,
+    /// Speed of arithmetic against work done per byte, under the machine's two limits.
+    Roofline,
+    /// Where the time of a prompt and of a token goes.
+    Breakdown,
+    /// What theory allows, what is expected and what was measured.
+    Estimate,
+}
+
+impl FigureName {
+    /// Whether it is made of expectations, so that a machine has to be calibrated for it.
+    pub fn is_expected(self) -> bool {
+        matches!(self, Self::Roofline | Self::Breakdown | Self::Estimate)
+    }
 }
 
 /// Results of a figure other than speeds.
@@ -44,7 +57,10 @@ pub struct ResultsView {
     /// Base models with their speeds, the most recently measured first.
     pub groups: Vec<ResultGroup>,
     /// The results of the other figures, each of them once, in the order they are offered.
+    /// Roofline, breakdown and estimate have none of their own: they show those of speeds.
     pub others: Vec<OtherResults>,
+    /// This machine is calibrated, so that figures can show what is expected.
+    pub calibrated: bool,
     /// Runs without any result (failed, cancelled), newest first: their pages say why.
     pub runs: Vec<RunLine>,
 }
@@ -107,6 +123,10 @@ pub struct FigureRequest {
     pub focus: Option<String>,
     /// Draw the ceiling.
     pub ceiling: bool,
+    /// Draw what is expected.
+    pub expected: bool,
+    /// Draw what the expected time is made of.
+    pub breakdown: bool,
     /// Width of the place, px.
     pub width: f64,
     /// Height of the place, px; `None` = as high as it comes.
@@ -128,14 +148,54 @@ pub struct FigureView {
     pub data: twospeed_chart::Data,
     /// The result of each row of the figure.
     pub row_results: Vec<String>,
-    /// What explains the focused result: three of them where there is enough to say.
+    /// What explains the focused result, the one that says most first.
     pub statements: Vec<Statement>,
+    /// Why nothing is expected of the focused result; `None` = something is, or the figure is not
+    /// about single speeds.
+    pub unexpected: Option<Unexpected>,
     /// What to beware of when comparing these.
     pub cautions: Vec<Caution>,
     /// The ceiling can be drawn: the read speed is known for at least one of these.
     pub has_ceiling: bool,
+    /// Something is expected of at least one of these, which can be drawn.
+    pub has_expected: bool,
     /// Where an export would go: whole path without the ending.
     pub save_as: String,
+}
+
+/// Why nothing is expected of a result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(tag = "unexpected", rename_all = "snake_case")]
+pub enum Unexpected {
+    /// This machine was not calibrated.
+    NotCalibrated,
+    /// It was, for something else: a sentence.
+    OtherCalibration {
+        /// What it was calibrated for, and what ran.
+        sentence: String,
+    },
+    /// The result comes from another machine, of which there is no calibration here.
+    OtherMachine {
+        /// Its name, where it has one.
+        name: Option<String>,
+    },
+    /// Other devices computed than were calibrated.
+    OtherBackend {
+        /// What computed: `CUDA`.
+        ran: String,
+    },
+    /// The model's file is not here any more, so its layers are not known.
+    FileGone {
+        /// Where it lay, to show.
+        path: String,
+    },
+    /// The result does not say which file it was measured with.
+    FileUnknown,
+    /// The file is here, and its header does not say all that an expectation takes.
+    NotEstimated {
+        /// Why, sentences.
+        why: Vec<String>,
+    },
 }
 
 /// Why two results may not be comparable.
@@ -288,6 +348,10 @@ pub struct ExportRequest {
     pub results: Vec<String>,
     /// Draw the ceiling.
     pub ceiling: bool,
+    /// Draw what is expected.
+    pub expected: bool,
+    /// Draw what the expected time is made of.
+    pub breakdown: bool,
     /// Form.
     pub form: Form,
     /// Dark colours.

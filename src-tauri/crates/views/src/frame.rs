@@ -37,6 +37,9 @@ pub struct MachineCard {
     pub read_bytes_s: Option<u64>,
     /// When that was measured.
     pub read_at: Option<String>,
+    /// When the calibration that expected speeds rest on was made; `None` = there is none for the
+    /// settings of now.
+    pub calibrated_at: Option<String>,
     /// CPU variant and build that ran last: `zen4, llama.cpp 11434`; `None` before any run.
     pub engine: Option<String>,
     /// Operating system.

@@ -1,4 +1,5 @@
-//! Work that takes a while and is no measurement: quantizing, downloading, making a model.
+//! Work that takes a while and is no run: quantizing, downloading, making a model, trying a twin,
+//! calibrating.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -12,9 +13,10 @@ pub struct Job {
     pub id: String,
     /// What it does.
     pub kind: JobKind,
-    /// What it makes, to show: `SmolLM2 135M Instruct Q4_K_M`.
+    /// What it makes or is about, to show: `SmolLM2 135M Instruct Q4_K_M`.
     pub title: String,
-    /// Row of Models that it makes: its chip shows the progress.
+    /// Row of Models that it makes, whose chip shows the progress; of a twin the row or header that
+    /// it is about; of a calibration nothing.
     pub row: String,
     /// Where it stands.
     pub state: JobState,
@@ -30,6 +32,10 @@ pub enum JobKind {
     Download,
     /// Makes the built-in model.
     Builtin,
+    /// Measures shallower models of the same shape, to say what a model would run at.
+    Twin,
+    /// Measures what expected speeds are made of.
+    Calibrate,
 }
 
 /// Where a job stands.
@@ -50,12 +56,13 @@ pub enum JobState {
         /// Bytes in all, of a download.
         bytes_total: Option<u64>,
     },
-    /// Its file is there and is in the list of models.
+    /// Its file is there and is in the list of models; of a twin and of a calibration, what it
+    /// found.
     Done {
-        /// Row in Models.
+        /// Row in Models, or what it was about.
         row: String,
     },
-    /// Ended without a file.
+    /// Ended without one.
     Failed {
         /// Why.
         problem: Problem,

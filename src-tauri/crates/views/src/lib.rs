@@ -13,6 +13,7 @@ pub mod bindings;
 pub mod commands;
 pub mod compare;
 pub mod desk;
+pub mod estimate;
 pub mod frame;
 pub mod jobs;
 pub mod measure;

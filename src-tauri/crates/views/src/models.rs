@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use crate::estimate::{MemoryFrom, Predicted};
+
 /// Every model that is known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 pub struct ModelsView {
@@ -86,14 +88,21 @@ pub struct ModelRow {
     pub file_bytes: Option<u64>,
     /// Bits per weight.
     pub bits_per_weight: Option<f64>,
-    /// Memory of weights, cache and state at the view's context, bytes.
+    /// Memory at the view's context, bytes: all of it where the engine was asked, otherwise without
+    /// its working buffers.
     pub memory_bytes: Option<u64>,
+    /// Who says so.
+    pub memory_source: MemoryFrom,
     /// That fits into the memory that is free now.
     pub fits: Option<bool>,
     /// The newest measured prefill here.
     pub prefill: Option<Speed>,
     /// The newest measured decode here.
     pub decode: Option<Speed>,
+    /// What prefill of 512 tokens is expected to be; `None` = not calibrated, or not known.
+    pub prefill_expected: Option<Predicted>,
+    /// What decode is expected to be.
+    pub decode_expected: Option<Predicted>,
     /// What decode cannot exceed here, tokens per second; `None` = read speed not measured.
     pub decode_ceiling: Option<f64>,
     /// Why it cannot be measured, a sentence; `None` = it can.

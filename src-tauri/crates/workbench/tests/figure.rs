@@ -44,9 +44,12 @@ fn figure_of(runs: &[WholeRun]) -> Speeds {
     let options = SpeedsOptions {
         ceiling: &|_, model| Some(16e9 / model.weight_bytes_per_token? as f64),
         ceiling_source: &|_| Some("Ceiling: given.".into()),
+        expected: &|_| None,
+        expected_source: None,
         overlays: Overlays {
             ceiling: true,
             expected: false,
+            breakdown: false,
         },
         time_zone: TimeZone::UTC,
     };
@@ -142,6 +145,8 @@ async fn prompt_and_answer_timed_as_one_have_no_place() {
     let options = SpeedsOptions {
         ceiling: &|_, _| None,
         ceiling_source: &|_| None,
+        expected: &|_| None,
+        expected_source: None,
         overlays: Overlays::default(),
         time_zone: TimeZone::UTC,
     };
@@ -295,6 +300,8 @@ async fn a_test_that_was_cancelled_is_not_shown_as_measured() {
     let options = SpeedsOptions {
         ceiling: &|_, _| None,
         ceiling_source: &|_| None,
+        expected: &|_| None,
+        expected_source: None,
         overlays: Overlays::default(),
         time_zone: TimeZone::UTC,
     };

@@ -65,7 +65,8 @@ impl LoadedModel {
     }
 }
 
-fn name(path: &Path) -> String {
+/// A file's name for sentences.
+pub fn name(path: &Path) -> String {
     path.file_name()
         .unwrap_or(path.as_os_str())
         .to_string_lossy()
@@ -146,12 +147,23 @@ pub fn read(
     Ok((model, loaded))
 }
 
-fn refused(path: &Path, lines: &[Line]) -> Stopped {
+/// That the engine refuses a model, with the reason that its log gives.
+pub fn refused(path: &Path, lines: &[Line]) -> Stopped {
     let why = log::first_error(lines).unwrap_or_else(|| "it gave no reason".into());
     let why = why.trim_end_matches('.');
     Stopped::by_engine(
         FailureCode::ModelRefused,
         format!("The engine refuses {}: {why}.", name(path)),
+    )
+}
+
+/// The same of a context of so many tokens for the model of this name.
+pub fn context_refused(name: &str, n_ctx: u32, lines: &[Line]) -> Stopped {
+    let why = log::first_error(lines).unwrap_or_else(|| "it gave no reason".into());
+    let why = why.trim_end_matches('.');
+    Stopped::by_engine(
+        FailureCode::ContextRefused,
+        format!("The engine refuses a context of {n_ctx} tokens for {name}: {why}."),
     )
 }
 

@@ -64,6 +64,28 @@ impl Model {
         unsafe { sys::llama_model_n_embd(self.raw()) }.unsigned_abs()
     }
 
+    /// Heads of its first layer.
+    pub fn n_head(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { sys::llama_model_n_head(self.raw()) }.unsigned_abs()
+    }
+
+    /// Bytes that a context's output buffer begins with: a row of logits for each sequence, and one
+    /// of embeddings where they are asked for (an encoder-decoder always keeps them).
+    pub fn output_bytes(&self, params: &sys::llama_context_params) -> u64 {
+        // SAFETY: as above.
+        let (embeddings, decodes) = unsafe {
+            (
+                sys::llama_model_n_embd_out(self.raw()).unsigned_abs(),
+                sys::llama_model_has_decoder(self.raw()),
+            )
+        };
+        let keeps = params.embeddings || (self.has_encoder() && decodes);
+        let row =
+            u64::from(self.vocabulary().len()) + u64::from(if keeps { embeddings } else { 0 });
+        u64::from(params.n_seq_max.max(1)) * row * 4
+    }
+
     /// Context it was trained for.
     pub fn n_ctx_train(&self) -> u32 {
         // SAFETY: as above.

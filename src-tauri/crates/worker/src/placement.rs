@@ -8,6 +8,9 @@ use crate::log::Line;
 /// The log prints MiB with two decimals.
 const ROUNDING: u64 = 5_243;
 
+/// Buffers that log under one name for one device, at most (DeepSeek V4's three states).
+const MOST_OF_ONE_NAME: u64 = 3;
+
 /// What the log of loading and of making a context says.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Told {
@@ -44,6 +47,26 @@ impl Told {
             .iter()
             .find(|buffer| buffer.holds == holds && buffer.device == device)?;
         Some(buffer.bytes)
+    }
+
+    /// The devices that hold this.
+    pub fn devices(&self, holds: BufferUse) -> impl Iterator<Item = &str> {
+        let held = self.buffers.iter();
+        held.filter(move |buffer| buffer.holds == holds)
+            .map(|buffer| buffer.device.as_str())
+    }
+
+    /// Whether a device holds a cache and a recurrent state, which the engine's breakdown tells as
+    /// one sum.
+    pub fn keeps_both(&self) -> bool {
+        self.devices(BufferUse::State)
+            .any(|device| self.bytes(BufferUse::Kv, device).is_some())
+    }
+
+    /// Whether the log, as it rounds, says so many bytes for this.
+    pub fn agrees(&self, holds: BufferUse, device: &str, bytes: u64) -> bool {
+        let told = self.bytes(holds, device);
+        told.is_some_and(|told| told.abs_diff(bytes) <= MOST_OF_ONE_NAME * ROUNDING)
     }
 }
 
@@ -109,14 +132,16 @@ fn flash_attention(text: &str) -> Option<Option<bool>> {
 /// A context, made in `context_ns`, with room for `n_ctx` tokens.
 ///
 /// Sizes are the breakdown's where it has them. It knows cache and state only as one sum: where a
-/// device holds both, the log's rounded state is taken and the cache is the rest, so that the sum is
-/// exact. `logits_bytes` is what the output buffer should be, taken where the log agrees.
+/// device holds both, the state is taken from `states` (see [`crate::foresee::states`]), else as the
+/// log rounds it, and the cache is the rest, so that the sum is exact. `output_bytes` is what the
+/// output buffer should be, taken where the log agrees.
 pub fn placement(
     told: &Told,
     parts: &[Part],
+    states: &[(String, u64)],
     context_ns: u64,
     n_ctx: u32,
-    logits_bytes: u64,
+    output_bytes: u64,
 ) -> Placement {
     let mut buffers = Vec::new();
     let mut push = |device: &str, holds, bytes| {
@@ -132,12 +157,16 @@ pub fn placement(
         push(&part.device, BufferUse::Model, part.model);
     }
     for part in parts {
-        let kv = told.bytes(BufferUse::Kv, &part.device).unwrap_or(0);
-        let state = told.bytes(BufferUse::State, &part.device).unwrap_or(0);
-        let state = if kv == 0 && state > 0 {
-            part.context
-        } else {
-            state.min(part.context)
+        // Without weights the log counts every cache as 0 bytes, and small states are 0 as well:
+        // that there is a line is what counts.
+        let kv = told.bytes(BufferUse::Kv, &part.device);
+        let state = match (kv, told.bytes(BufferUse::State, &part.device)) {
+            (_, None) => 0,
+            (None, Some(_)) => part.context,
+            (Some(_), Some(rounded)) => {
+                let exact = states.iter().find(|(device, _)| *device == part.device);
+                exact.map_or(rounded, |(_, bytes)| *bytes).min(part.context)
+            }
         };
         push(&part.device, BufferUse::Kv, part.context - state);
         push(&part.device, BufferUse::State, state);
@@ -148,7 +177,7 @@ pub fn placement(
     for buffer in &told.buffers {
         let in_parts = !parts.is_empty() && buffer.holds != BufferUse::Output;
         let bytes = match buffer.holds {
-            BufferUse::Output if buffer.bytes.abs_diff(logits_bytes) <= ROUNDING => logits_bytes,
+            BufferUse::Output if buffer.bytes.abs_diff(output_bytes) <= ROUNDING => output_bytes,
             _ => buffer.bytes,
         };
         if !in_parts {
@@ -231,7 +260,7 @@ llama_memory_recurrent:    Vulkan0 RS buffer size =     0.26 MiB
 
     #[test]
     fn the_log_alone_tells_every_buffer_as_it_rounds_it() {
-        let placement = placement(&told(SMOLLM2), &[], 5, 4096, 49_152 * 4);
+        let placement = placement(&told(SMOLLM2), &[], &[], 5, 4096, 49_152 * 4);
         assert_eq!(
             sizes(&placement),
             [
@@ -258,7 +287,7 @@ llama_memory_recurrent:    Vulkan0 RS buffer size =     0.26 MiB
             part("CPU_Mapped", 246_587_904, 0, 0),
             part("CPU", 0, 28_311_552, 550_008_832),
         ];
-        let placement = placement(&told(GEMMA3), &parts, 0, 4096, 262_144 * 4);
+        let placement = placement(&told(GEMMA3), &parts, &[], 0, 4096, 262_144 * 4);
         assert_eq!(
             sizes(&placement),
             [
@@ -283,7 +312,7 @@ llama_memory_recurrent:    Vulkan0 RS buffer size =     0.26 MiB
             part("CPU_Mapped", mib(3000.0), 0, 0),
             part("Vulkan0", mib(1200.5), mib(144.26), 0),
         ];
-        let placement = placement(&told, &parts, 0, 4096, 0);
+        let placement = placement(&told, &parts, &[], 0, 4096, 0);
         assert_eq!(
             (placement.offloaded_layers, placement.total_layers),
             (Some(10), Some(33))
@@ -296,6 +325,45 @@ llama_memory_recurrent:    Vulkan0 RS buffer size =     0.26 MiB
                 ("Vulkan0", State, mib(0.26)),
             ]
         );
+    }
+
+    // LFM2 of the tests' tiny models, loaded without weights: build 11434.
+    const HYBRID: &str = "\
+llama_context:        CPU  output buffer size =     0.00 MiB
+llama_kv_cache:        CPU KV buffer size =     0.00 MiB
+llama_memory_recurrent:        CPU RS buffer size =     0.00 MiB
+sched_reserve:        CPU compute buffer size =     1.25 MiB
+";
+
+    #[test]
+    fn a_state_that_the_log_rounds_away_is_told_from_the_cache_to_the_byte() {
+        let told = told(HYBRID);
+        assert!(told.keeps_both());
+        let parts = [part("CPU", 1_000_000, 4_194_304 + 2_048, 1_310_720)];
+        let states = [("CPU".to_owned(), 2_048)];
+        let of = placement(&told, &parts, &states, 0, 4096, 512);
+        assert_eq!(
+            sizes(&of)[1..],
+            [
+                ("CPU", Kv, 4_194_304),
+                ("CPU", State, 2_048),
+                ("CPU", Compute, 1_310_720),
+                ("CPU", Output, 512),
+            ]
+        );
+        assert!(told.agrees(State, "CPU", 2_048));
+        assert!(
+            !told.agrees(State, "CPU", 1 << 20),
+            "no rounding hides that"
+        );
+        assert!(!told.agrees(State, "Vulkan0", 0), "nothing is there");
+    }
+
+    #[test]
+    fn what_is_recurrent_alone_keeps_its_state_whatever_the_log_rounds() {
+        let log = "llama_memory_recurrent:        CPU RS buffer size =     0.00 MiB";
+        let of = placement(&told(log), &[part("CPU", 0, 3_000, 0)], &[], 0, 4096, 0);
+        assert_eq!(sizes(&of), [("CPU", State, 3_000)]);
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct Worker {
     pub served: Option<Served>,
     /// State of the cache at the depth filled last.
     pub depth: DepthState,
+    /// The header that was asked about last; any other request forgets it.
+    pub foreseen: Option<allocations::File>,
     loaded: Option<Rc<LoadedModel>>,
     started_in: Option<PathBuf>,
     allowed_cpus: Option<Vec<usize>>,
@@ -54,6 +56,7 @@ impl Worker {
             wire,
             served: None,
             depth: DepthState::default(),
+            foreseen: None,
             loaded: None,
             started_in,
             allowed_cpus: os::allowed_cpus(),
@@ -101,6 +104,9 @@ impl Worker {
     }
 
     fn dispatch(&mut self, request: Request, number: u64) -> Result<Event, Stopped> {
+        if !matches!(request, Request::Foresee(_)) {
+            self.foreseen = None;
+        }
         match request {
             Request::Load(load) => load::load(self, load, number),
             Request::Measure(test) => measure::measure(self, &test, number),
@@ -176,26 +182,21 @@ impl Worker {
         let (context, lines) =
             log::capture(|| Context::new(&loaded.model, params, Some(threads), request));
         let context_ns = start.elapsed().as_nanos() as u64;
-        let context = context.ok_or_else(|| {
-            let why = log::first_error(&lines).unwrap_or_else(|| "it gave no reason".into());
-            Stopped::by_engine(
-                FailureCode::ContextRefused,
-                format!(
-                    "The engine refuses a context of {} tokens for {}: {}.",
-                    room.n_ctx,
-                    loaded.name(),
-                    why.trim_end_matches('.')
-                ),
-            )
-        })?;
+        let context =
+            context.ok_or_else(|| load::context_refused(&loaded.name(), room.n_ctx, &lines))?;
         let told = Told::read(loaded.lines.iter().chain(&lines));
-        let logits_bytes = u64::from(loaded.model.vocabulary().len()) * 4;
+        let states = if told.keeps_both() {
+            foresee::states_of(loaded, &params, &told, request)
+        } else {
+            Vec::new()
+        };
         self.wire.say(&Event::Placed(placement(
             &told,
             &breakdown::of(&context),
+            &states,
             context_ns,
             context.n_ctx(),
-            logits_bytes,
+            loaded.model.output_bytes(&params),
         )));
         if wire::is_cancelled(request) {
             return Err(Stopped::Cancelled);

@@ -78,7 +78,9 @@ pub fn context_params(
     raw.n_ubatch = settings.n_ubatch;
     // 0 is "as many as the batch has": llama-bench's default, and the same as a whole micro-batch.
     let whole = whole_outputs || settings.embeddings || settings.n_outputs >= settings.n_ubatch;
-    raw.n_outputs_max = if whole { 0 } else { settings.n_outputs };
+    // The engine asserts room for a row of each sequence.
+    let rows = settings.n_outputs.max(room.sequences);
+    raw.n_outputs_max = if whole { 0 } else { rows };
     raw.n_threads = threads;
     raw.n_threads_batch = threads;
     raw.type_k = cache_type("type_k", &settings.type_k)?;

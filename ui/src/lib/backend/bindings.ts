@@ -177,6 +177,14 @@ results: Array<string>,
  */
 ceiling: boolean, 
 /**
+ * Draw what is expected.
+ */
+expected: boolean, 
+/**
+ * Draw what the expected time is made of.
+ */
+breakdown: boolean, 
+/**
  * Form.
  */
 form: Form, 
@@ -305,7 +313,7 @@ marks: Array<Mark>, };
 /**
  * A figure of the view.
  */
-export type FigureName = "speeds" | "context" | "users" | "first_token" | "quantization" | "sustained";
+export type FigureName = "speeds" | "context" | "users" | "first_token" | "quantization" | "sustained" | "roofline" | "breakdown" | "estimate";
 
 /**
  * One panel with its axis.
@@ -340,7 +348,13 @@ ticks: Array<number>,
  */
 upward: boolean, 
 /**
- * What marks stand at beside their value: `depth`, `users`, `seconds`.
+ * Each power of ten takes the same room: a value lies `log10(value) * scale` from the origin,
+ * which is the place of 1.
+ */
+logarithmic: boolean, 
+/**
+ * What marks stand at beside their value: `depth`, `users`, `seconds`,
+ * `intensity`.
  */
 across: string | null, };
 
@@ -364,6 +378,14 @@ focus: string | null,
  * Draw the ceiling.
  */
 ceiling: boolean, 
+/**
+ * Draw what is expected.
+ */
+expected: boolean, 
+/**
+ * Draw what the expected time is made of.
+ */
+breakdown: boolean, 
 /**
  * Width of the place, px.
  */
@@ -423,6 +445,11 @@ row_results: Array<string>,
  */
 statements: Array<Statement>, 
 /**
+ * Why nothing is expected of the focused result; `None` = something is, or the figure is not
+ * about single speeds.
+ */
+unexpected: Unexpected | null, 
+/**
  * What to beware of when comparing these.
  */
 cautions: Array<Caution>, 
@@ -430,6 +457,10 @@ cautions: Array<Caution>,
  * The ceiling can be drawn: the read speed is known for at least one of these.
  */
 has_ceiling: boolean, 
+/**
+ * Something is expected of at least one of these, which can be drawn.
+ */
+has_expected: boolean, 
 /**
  * Where an export would go: whole path without the ending.
  */
@@ -600,7 +631,7 @@ state: JobState, };
 /**
  * What a job does.
  */
-export type JobKind = "quantize" | "download" | "builtin";
+export type JobKind = "quantize" | "download" | "builtin" | "twin" | "calibrate";
 
 /**
  * Where a job stands.
@@ -655,6 +686,7 @@ read_bytes_s: number | null,
  * When that was measured.
  */
 read_at: string | null, 
+calibrated_at: string | null,
 /**
  * CPU variant and build that ran last: `zen4, llama.cpp 11434`; `None` before any run.
  */
@@ -860,6 +892,9 @@ bits_per_weight: number | null,
  * Memory of weights, cache and state at the view's context, bytes.
  */
 memory_bytes: number | null, 
+memory_source: MemoryFrom,
+prefill_expected: Predicted | null,
+decode_expected: Predicted | null,
 /**
  * That fits into the memory that is free now.
  */
@@ -1220,6 +1255,10 @@ groups: Array<ResultGroup>,
  * The results of the other figures, each of them once, in the order they are offered.
  */
 others: Array<OtherResults>, 
+/**
+ * This machine is calibrated, so that figures can show what is expected.
+ */
+calibrated: boolean, 
 /**
  * Runs without any result (failed, cancelled), newest first: their pages say why.
  */
@@ -2014,7 +2053,7 @@ share: number,
 /**
  * Seconds of all.
  */
-seconds: number, } | { "statement": "machine_course", 
+seconds: number, } | { "statement": "explained", says: Says, rests: Rests, } | { "statement": "machine_course", 
 /**
  * Clock in the first and the last fifth, GHz; `None` = not readable.
  */
@@ -2219,7 +2258,7 @@ prompt: number,
 /**
  * Tokens of its end that change.
  */
-changed: number, } | { "preset": "sustained", 
+changed: number, } | { "preset": "roofline" } | { "preset": "sustained", 
 /**
  * Minutes.
  */
@@ -2496,6 +2535,66 @@ times: number, } | { "warning": "power_saver",
  */
 profile: string, };
 
+export type EstimateRequest = { of: string, at: EstimateAt, exact: boolean, };
+
+export type EstimateAt = { context: number, users: number, cache: string, flash_attention: string, };
+
+export type EstimateView = { of: string, at: EstimateAt, memory: MemoryView, cache: Array<CachePartView>, cache_bytes_per_token: number | null, refused: string | null, weight_bytes_per_token: number | null, decode_ceiling: number | null, speeds: Array<SpeedsAt>, decode_parts: Array<TimePart>, prefill_parts: Array<TimePart>, basis: BasisView, twin: TwinView | null, notes: Array<string>, };
+
+export type MemoryView = { weights_bytes: number | null, kv_bytes: number | null, state_bytes: number | null, compute_bytes: number | null, output_bytes: number | null, total_bytes: number | null, at_least_bytes: number, free_bytes: number | null, fits: boolean | null, source: MemoryFrom, instead: Array<Instead>, };
+
+export type CachePartView = { kind: CacheKind, layers: number, cells: number, kv_heads: number | null, key_elements: number | null, value_elements: number | null, cell_bytes: number, bytes: number, };
+
+export type SpeedsAt = { depth: number, prefill: Predicted | null, decode: Predicted | null, kv_read_bytes: number | null, };
+
+export type Predicted = { tok_s: number, low: number, high: number, };
+
+export type TimePart = { what: TimeOf, tensor_type: string | null, ms: number, share: number, measured: boolean, };
+
+export type BasisView = { calibrated: CalibratedAt | null, why_not: string | null, corrected_by_runs: number, };
+
+export type CalibratedAt = { at: string, variant: string, threads: number, };
+
+export type TwinView = { prefill: Predicted | null, decode: Predicted | null, layers: Array<number>, of_layers: number, bytes: Array<number>, seconds: number, at: string, notes: Array<string>, };
+
+export type Looked = { id: string, name: string, quantization: string, from: string, is_row: boolean, parameters: number | null, active_parameters: number | null, file_bytes: number | null, fetched_bytes: number | null, layers: number | null, context_length: number | null, notes: Array<string>, };
+
+export type CalibrationView = { at: string, backend: string, variant: string, threads: number, build: number, does_not_hold: string | null, reads: Array<ReadAt>, rates: Array<MatrixRate>, last_level_cache_bytes: number | null, ubatch: number, };
+
+export type ReadAt = { buffer_bytes: number, bytes_s: number, };
+
+export type MatrixRate = { tensor_type: string, near_bytes_s: number | null, far_bytes_s: number | null, flops_s: number | null, repacked: boolean, };
+
+export type MemoryFrom = "engine" | "formula";
+
+export type Instead = { "instead": "context", tokens: number, } | { "instead": "cache", cache: string, } | { "instead": "users", users: number, } | { "instead": "quantization", row: string, quantization: string, bytes: number, };
+
+export type CacheKind = "full" | "window" | "indexer" | "compressed";
+
+export type TimeOf = "weights" | "experts" | "output" | "attention" | "state" | "layers" | "step";
+
+export type Unexpected = { "unexpected": "not_calibrated" } | { "unexpected": "other_calibration", sentence: string, } | { "unexpected": "other_machine", name: string | null, } | { "unexpected": "other_backend", ran: string, } | { "unexpected": "file_gone", path: string, } | { "unexpected": "file_unknown" } | { "unexpected": "not_estimated", why: Array<string>, };
+
+export type Rests = { "rests": "file" } | { "rests": "calibrated" } | { "rests": "corrected", runs: number, } | { "rests": "published" };
+
+export type ExplainedPhase = "prefill" | "decode";
+
+export type Portion = "weights" | "experts" | "output" | "attention" | "state" | "layers" | "step";
+
+export type ExplainedPart = { portion: Portion, ms: number, share: number, };
+
+export type GapPart = { portion: Portion, ms: number, };
+
+export type ExpectedVerdict = "within" | "faster" | "slower";
+
+export type ExpectedReason = { "reason": "disturbed" } | { "reason": "threads", ran: number, calibrated: number, } | { "reason": "variant", ran: string, calibrated: string, } | { "reason": "build", ran: number, calibrated: number, } | { "reason": "resembling", share: number, } | { "reason": "published" };
+
+export type RateSide = { label: string, tensor_type: string, flops_s: number, weight_bytes: number, };
+
+export type ExpertUse = { used: number, of: number, nearly_all_from: number, };
+
+export type Says = { "says": "token_time", total_ms: number, weights_ms: number, weights_share: number, parts: Array<ExplainedPart>, } | { "says": "gap", decode: number, is_measured: boolean, ceiling: number, share: number, gap_ms: number, parts: Array<GapPart>, rest_ms: number, } | { "says": "unpacking", tensor_type: string, ms: number, share: number, rate_bytes_s: number, read_bytes_s: number, } | { "says": "judged", phase: ExplainedPhase, measured: number, expected: number, low: number, high: number, ratio: number, verdict: ExpectedVerdict, reasons: Array<ExpectedReason>, } | { "says": "threads", ran: number, calibrated: number, } | { "says": "rates", reads_faster: RateSide, writes_faster: RateSide, prefill_ratio: number, decode_ratio: number, is_measured: boolean, } | { "says": "kv_growth", bytes_per_token: number, context: number, kv_bytes: number, doubled_bytes: number, weight_bytes: number, equal_depth: number | null, most_context: number, } | { "says": "experts", parameters: number, active: number, file_bytes: number, weight_bytes: number | null, used: ExpertUse | null, } | { "says": "sliding_window", layers: number, of: number, window: number, cells: number, } | { "says": "cache_resident", working_set_bytes: number, cache_bytes: number, } | { "says": "fallen_back", label: string, label_bits: number, bits: number, share: number, types: Array<string>, };
+
 /** What the page may ask: arguments, messages told meanwhile, answer. */
 export interface Commands {
   start: { arguments: Record<string, never>; tells: never; answer: Start };
@@ -2509,6 +2608,9 @@ export interface Commands {
   scan: { arguments: Record<string, never>; tells: never; answer: null };
   make: { arguments: { row: string }; tells: never; answer: Job };
   cancel_job: { arguments: { job: string }; tells: never; answer: null };
+  estimate: { arguments: { request: EstimateRequest }; tells: never; answer: EstimateView };
+  look: { arguments: { source: string }; tells: never; answer: Looked };
+  twin: { arguments: { of: string }; tells: never; answer: Job };
   pick_folder: { arguments: Record<string, never>; tells: never; answer: string | null };
   pick_file: { arguments: Record<string, never>; tells: never; answer: string | null };
   plan: { arguments: { request: PlanRequest }; tells: never; answer: PlanView };
@@ -2519,7 +2621,8 @@ export interface Commands {
   resumable: { arguments: Record<string, never>; tells: never; answer: ResumableRun | null };
   resume_run: { arguments: { run: string }; tells: never; answer: null };
   painted: { arguments: { ticket: number }; tells: never; answer: null };
-  calibrate: { arguments: Record<string, never>; tells: never; answer: MachineCard };
+  calibration: { arguments: Record<string, never>; tells: never; answer: CalibrationView | null };
+  calibrate: { arguments: Record<string, never>; tells: never; answer: Job };
   results: { arguments: Record<string, never>; tells: never; answer: ResultsView };
   figure: { arguments: { request: FigureRequest }; tells: never; answer: FigureView };
   run_page: { arguments: { run: string }; tells: never; answer: RunPage };
@@ -2546,6 +2649,9 @@ export const commandNames = [
   "scan",
   "make",
   "cancel_job",
+  "estimate",
+  "look",
+  "twin",
   "pick_folder",
   "pick_file",
   "plan",
@@ -2556,6 +2662,7 @@ export const commandNames = [
   "resumable",
   "resume_run",
   "painted",
+  "calibration",
   "calibrate",
   "results",
   "figure",

@@ -51,8 +51,11 @@ export function otherResults(): OtherResults[] {
   ];
 }
 
+/** The figures that are not of speeds. */
+type OtherName = Exclude<FigureName, "speeds" | "roofline" | "breakdown" | "estimate">;
+
 /** The drawing of each figure that is not of speeds, and what is said of it. */
-const others: Record<Exclude<FigureName, "speeds">, { drawn: unknown; said: Statement[] }> = {
+const others: Record<OtherName, { drawn: unknown; said: Statement[] }> = {
   context: {
     drawn: context,
     said: [
@@ -139,7 +142,7 @@ const others: Record<Exclude<FigureName, "speeds">, { drawn: unknown; said: Stat
 export function otherFigure(
   view: ResultsView,
   request: FigureRequest,
-  figure: Exclude<FigureName, "speeds">,
+  figure: OtherName,
 ): FigureView {
   const drawn = others[figure].drawn as Drawn;
   const rows = view.others.find((other) => other.figure === figure)?.groups[0]?.rows ?? [];
@@ -150,7 +153,9 @@ export function otherFigure(
     row_results: drawn.data.rows.map((row) => resultOf(row.label)),
     statements: others[figure].said,
     cautions: [],
+    unexpected: null,
     has_ceiling: false,
+    has_expected: false,
     save_as: `/home/ada/Pictures/SmolLM2 135M Instruct ${figure}`,
   };
 }

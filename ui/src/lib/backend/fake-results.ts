@@ -16,12 +16,18 @@ import type {
   Statement,
   TestPage,
 } from "./bindings";
+import { explainedOf, unexpectedOf } from "./fake-explained";
 import { otherFigure, otherResults } from "./fake-figures";
+import breakdown from "./fixtures/breakdown.json";
+import estimate from "./fixtures/estimate.json";
 import four from "./fixtures/four.json";
+import fourBreakdown from "./fixtures/four-breakdown.json";
+import fourExpected from "./fixtures/four-expected.json";
 import fourLarge from "./fixtures/four-large.json";
 import fourWithoutCeiling from "./fixtures/four-without-ceiling.json";
 import hostile from "./fixtures/hostile.json";
 import one from "./fixtures/one.json";
+import roofline from "./fixtures/roofline.json";
 
 /** A drawing with its data layer. */
 type Drawn = Pick<FigureView, "svg" | "width" | "height"> & { data: FigureData };
@@ -159,6 +165,7 @@ export function usualResults(): ResultsView {
     ],
     others: otherResults(),
     runs: [],
+    calibrated: true,
   };
 }
 
@@ -331,37 +338,55 @@ const FOUR = ["Q4_0", "Q4_1", "Q8_0", "F16"];
  * says of its rows what they are.
  */
 export function figureOf(view: ResultsView, request: FigureRequest): FigureView {
-  if (request.figure !== "speeds") return otherFigure(view, request, request.figure);
+  const { figure } = request;
+  const ofExpected = figure === "roofline" || figure === "breakdown" || figure === "estimate";
+  if (figure !== "speeds" && !ofExpected) return otherFigure(view, request, figure);
   const all = view.groups.flatMap(({ name, rows }) => rows.map((each) => ({ name, row: each })));
   const first = view.groups[0]?.rows ?? [];
   const wanted = request.results.filter((id) => all.some(({ row: each }) => each.id === id));
-  const large = request.scale > 1.3;
+  const inFirst = (label: string, at: number): string => {
+    const found = first.find((each) => each.quantization.startsWith(label));
+    return found?.id ?? wanted[at % wanted.length] ?? "";
+  };
   let drawn: Drawn;
   let rows: string[];
-  if (all.some(({ name }) => name.includes("<"))) {
+  if (ofExpected) {
+    drawn = { roofline, breakdown, estimate }[figure] as unknown as Drawn;
+    rows = drawn.data.rows.map(({ label }, at) => inFirst(label, at));
+  } else if (all.some(({ name }) => name.includes("<"))) {
     drawn = hostile as unknown as Drawn;
     rows = drawn.data.rows.map((_, at) => wanted[at % wanted.length] ?? "");
   } else if (wanted.length === 1) {
     drawn = one as unknown as Drawn;
     rows = wanted;
   } else {
-    const fixture = large ? fourLarge : request.ceiling ? four : fourWithoutCeiling;
-    drawn = fixture as unknown as Drawn;
-    rows = FOUR.map((label, at) => {
-      const found = first.find((each) => each.quantization.startsWith(label));
-      return found?.id ?? wanted[at % wanted.length] ?? "";
-    });
+    drawn = fourOf(view, request) as unknown as Drawn;
+    rows = FOUR.map(inFirst);
   }
   const focus = request.focus !== null && rows.includes(request.focus) ? request.focus : rows[0];
   const focused = all.find(({ row: each }) => each.id === focus);
+  const here = all.filter(({ row: each }) => wanted.includes(each.id) && each.elsewhere === null);
   return {
     ...drawn,
     row_results: rows,
-    statements: focused ? statements(focused.row, focused.name, rows, all) : [],
+    statements: focused ? statements(focused.row, focused.name, rows, all, view.calibrated) : [],
+    unexpected: focused ? unexpectedOf(focused.row, view.calibrated) : null,
     cautions: cautions(all.filter(({ row: each }) => wanted.includes(each.id))),
-    has_ceiling: true,
+    has_ceiling: here.length > 0,
+    has_expected: view.calibrated && here.length > 0,
     save_as: "/home/ada/Pictures/SmolLM2 135M Instruct",
   };
+}
+
+/** The four quantizations with the overlays that are asked for, as far as they were drawn. */
+function fourOf(
+  view: ResultsView,
+  { scale, ceiling, expected, breakdown }: FigureRequest,
+): unknown {
+  if (scale > 1.3) return fourLarge;
+  if (!ceiling) return fourWithoutCeiling;
+  if (view.calibrated && breakdown) return fourBreakdown;
+  return view.calibrated && expected ? fourExpected : four;
 }
 
 interface Named {
@@ -369,10 +394,19 @@ interface Named {
   row: ResultRow;
 }
 
-function statements(row: ResultRow, name: string, rows: string[], all: Named[]): Statement[] {
+function statements(
+  row: ResultRow,
+  name: string,
+  rows: string[],
+  all: Named[],
+  calibrated: boolean,
+): Statement[] {
   const weight_bytes = sizes.get(row.id) ?? 98_000_000;
+  const expected = calibrated && row.elsewhere === null;
+  const explained = explainedOf(row, weight_bytes, expected);
   const said: Statement[] = [];
-  if (row.decode) {
+  if (row.decode && row.elsewhere !== null) said.push({ statement: "no_ceiling" });
+  else if (row.decode && !expected) {
     const ceiling = READ_BYTES_S / weight_bytes;
     const decode = row.decode.mean;
     said.push({
@@ -406,7 +440,9 @@ function statements(row: ResultRow, name: string, rows: string[], all: Named[]):
       decode_s: 200 / row.decode.mean,
     });
   }
-  return said;
+  // Where its time goes comes first, what holds for its model last.
+  const early = expected ? explained.slice(0, 2) : [];
+  return [...early, ...said, ...explained.slice(early.length)];
 }
 
 function cautions(shown: Named[]): Caution[] {

@@ -5,6 +5,7 @@ import {
   clock,
   count,
   deviation,
+  flopsPerSecond,
   machineMemory,
   memory,
   parameters,
@@ -136,4 +137,14 @@ describe("numbers", () => {
     expect(plain(count(1902, "file"))).toBe("1,902 files");
     expect(plain(count(2, "match", "matches"))).toBe("2 matches");
   });
+});
+
+it.each([
+  [412e9, "412 GFLOP/s"],
+  [999.4e9, "999 GFLOP/s"],
+  [999.5e9, "1.00 TFLOP/s"],
+  [1.31e12, "1.31 TFLOP/s"],
+  [null, "not measured"],
+])("%d operations a second are %s", (value, written) => {
+  expect(plain(flopsPerSecond(value))).toBe(written);
 });

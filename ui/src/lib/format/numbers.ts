@@ -84,6 +84,13 @@ export function bytesPerSecond(value: number | null | undefined): string {
   return `${giga < 99.95 ? giga.toFixed(1) : grouped.format(giga)}${nbsp}GB/s`;
 }
 
+/** Operations per second: `168 GFLOP/s`, `1.2 TFLOP/s`. */
+export function flopsPerSecond(value: number | null | undefined): string {
+  if (!isKnown(value)) return "not measured";
+  if (value < 999_500_000_000) return `${significant(value / 1e9)}${nbsp}GFLOP/s`;
+  return `${significant(value / 1e12)}${nbsp}TFLOP/s`;
+}
+
 /** A share from 0 to 1: `57 %`, `3.8 %`. */
 export function percent(share: number | null | undefined): string {
   if (!isKnown(share)) return unknown;
@@ -112,4 +119,17 @@ export function count(value: number, one: string, more = `${one}s`): string {
 /** A clock: `2.1 GHz`. */
 export function clock(hertz: number | null | undefined): string {
   return isKnown(hertz) ? `${(hertz / 1e9).toFixed(1)}${nbsp}GHz` : unknown;
+}
+
+/** A factor: `2.0 ×`, `1.04 ×`, `14 ×`. Close to 1 it has a digit more, since 1.0 would say nothing. */
+export function times(factor: number): string {
+  const written =
+    factor >= 9.95 ? whole(factor) : factor >= 1.095 ? factor.toFixed(1) : significant(factor);
+  return `${written}${nbsp}×`;
+}
+
+/** Milliseconds: `0.84 ms`, `9.3 ms`, `20.4 ms`, `142 ms`. */
+export function milliseconds(ms: number): string {
+  if (ms >= 99.95) return `${whole(ms)}${nbsp}ms`;
+  return `${ms >= 0.995 ? ms.toFixed(1) : significant(ms)}${nbsp}ms`;
 }

@@ -29,6 +29,16 @@ function readAddress(hash: string): { view: ViewName; rest: string } {
   return { view, rest: rest.map(decodeURIComponent).join("/") };
 }
 
+/** What a job is to give. */
+function aimOf({ kind }: Job): "file" | "twin" | "calibrate" {
+  return kind === "twin" || kind === "calibrate" ? kind : "file";
+}
+
+/** Whether a job has not ended. */
+export function isAtWork(job: Job | undefined): boolean {
+  return job?.state.state === "waiting" || job?.state.state === "running";
+}
+
 /** The frame: machine, settings, notices, jobs, and which view is open. */
 export class AppState {
   /** `start` has answered. */
@@ -40,6 +50,8 @@ export class AppState {
   settings = $state.raw<Settings | null>(null);
   notices = $state<Notice[]>([]);
   jobs = $state.raw<Job[]>([]);
+  /** Twins that were tried to their end: what is known of their models is another. */
+  twinsTried = $state(0);
   /** Files are held over the window. */
   dropping = $state(false);
   view = $state<ViewName>("models");
@@ -105,16 +117,29 @@ export class AppState {
 
   /** Keeps a job as it is now. One that ended well leaves the list, its row says the rest. */
   takeJob(job: Job): void {
-    const others = this.jobs.filter((each) => each.id !== job.id && each.row !== job.row);
-    const over = job.state.state === "done" || job.state.state === "cancelled";
-    if (job.state.state === "done" && this.view !== "models")
+    const others = this.jobs.filter(
+      (each) => each.id !== job.id && (each.row !== job.row || aimOf(each) !== aimOf(job)),
+    );
+    const done = job.state.state === "done";
+    if (done && this.view !== "models" && aimOf(job) === "file")
       this.notice(`${job.title} is there. Select it in Models to measure it.`);
-    this.jobs = over ? others : [...others, job];
+    if (done && job.kind === "twin") this.twinsTried += 1;
+    this.jobs = done || job.state.state === "cancelled" ? others : [...others, job];
   }
 
   /** The job that makes a row. */
   jobOf(row: string): Job | undefined {
-    return this.jobs.find((job) => job.row === row);
+    return this.jobs.find((job) => job.row === row && aimOf(job) === "file");
+  }
+
+  /** The job that tries a twin of a row or header. */
+  twinOf(of: string): Job | undefined {
+    return this.jobs.find((job) => job.row === of && job.kind === "twin");
+  }
+
+  /** The job that calibrates this machine. */
+  get calibration(): Job | undefined {
+    return this.jobs.find((job) => job.kind === "calibrate");
   }
 
   /** Takes a job that failed out of sight. */

@@ -25,7 +25,7 @@ function named(groups: ResultRow[][]) {
 }
 
 function view(...groups: ResultRow[][]): ResultsView {
-  return { groups: named(groups), others: [], runs: [] };
+  return { groups: named(groups), others: [], runs: [], calibrated: true };
 }
 
 describe("what is shown where nobody has chosen", () => {

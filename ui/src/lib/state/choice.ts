@@ -36,11 +36,19 @@ export const figureNames: readonly FigureName[] = [
   "first_token",
   "quantization",
   "sustained",
+  "roofline",
+  "breakdown",
+  "estimate",
 ];
 
-/** The results of a figure. */
+/** Whether a figure is made of what is expected, which takes a calibrated machine. */
+export function isExpected(figure: FigureName): boolean {
+  return figure === "roofline" || figure === "breakdown" || figure === "estimate";
+}
+
+/** The results of a figure; what is expected is shown of the results of speeds. */
 export function groupsOf(view: ResultsView, figure: FigureName): ResultGroup[] {
-  if (figure === "speeds") return view.groups;
+  if (figure === "speeds" || isExpected(figure)) return view.groups;
   return view.others.find((other) => other.figure === figure)?.groups ?? [];
 }
 
@@ -50,7 +58,7 @@ export function groupsOf(view: ResultsView, figure: FigureName): ResultGroup[] {
  * of that model has.
  */
 export function automaticOf(view: ResultsView, figure: FigureName): string[] {
-  if (figure === "speeds") return automatic(view);
+  if (figure === "speeds" || isExpected(figure)) return automatic(view);
   const groups = groupsOf(view, figure);
   const group = groups.find(({ rows }) => rows.some(isOwn)) ?? groups[0];
   const newest = group?.rows.find(isOwn) ?? group?.rows[0];

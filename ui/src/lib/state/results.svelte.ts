@@ -20,6 +20,10 @@ export class ResultsState {
   focus = $state<string | null>(null);
   /** The ceiling is drawn. */
   ceiling = $state(true);
+  /** What is expected is drawn. */
+  expected = $state(true);
+  /** What the expected time is made of is drawn. */
+  breakdown = $state(false);
 
   #backend: Backend;
   /** What was chosen without the person, so that newer results may take its place. */

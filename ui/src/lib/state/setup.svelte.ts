@@ -8,7 +8,7 @@ export const presetGroups: { name: string; presets: PresetName[] }[] = [
   { name: "Both speeds", presets: ["quick", "article", "own"] },
   {
     name: "One question",
-    presets: ["context_curve", "long_document", "first_token", "prefix_cache", "users"],
+    presets: ["context_curve", "long_document", "first_token", "prefix_cache", "users", "roofline"],
   },
   { name: "To decide", presets: ["face_off", "tune", "offload"] },
   { name: "Endurance", presets: ["sustained"] },
@@ -219,6 +219,7 @@ export class SetupState {
     switch (preset) {
       case "quick":
       case "article":
+      case "roofline":
       case "offload":
         return { value: { preset }, wrong: null };
       case "context_curve":

@@ -34,6 +34,18 @@ const words: Record<FigureName, FigureWords> = {
     name: "Sustained",
     missing: "Measure a model with the preset Sustained: what the machine holds over time.",
   },
+  roofline: {
+    name: "Roofline",
+    missing: "Calibrate this machine, and measure a model.",
+  },
+  breakdown: {
+    name: "Breakdown",
+    missing: "Calibrate this machine, and measure a model.",
+  },
+  estimate: {
+    name: "Estimate",
+    missing: "Calibrate this machine, and measure a model.",
+  },
 };
 
 /** The words of a figure. */

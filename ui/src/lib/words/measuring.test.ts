@@ -10,6 +10,7 @@ import {
   rowWords,
   sampleWords,
   settingsWords,
+  testWords,
 } from "./measuring";
 
 const plain = (text: string | null): string | null => text?.replaceAll("\u00a0", " ") ?? null;
@@ -191,4 +192,9 @@ describe("how often", () => {
     expect(oftenWords(sustained)).toContain("time is up");
     expect(sampleWords(31, sustained, null)).toBe("sample 31");
   });
+});
+
+test("one token is written as one", () => {
+  expect(testWords(1, 0)).toBe("1\u00a0token");
+  expect(testWords(512, 4096)).toBe("512\u00a0tokens at depth\u00a04,096");
 });

@@ -36,6 +36,7 @@ export const presetWords: Record<Tests["preset"], { name: string; about: string 
   users: { name: "Users", about: "several answers at once" },
   face_off: { name: "Quantization face-off", about: "what a smaller file gains and costs" },
   tune: { name: "Tune", about: "finds the fastest settings by racing them" },
+  roofline: { name: "Roofline", about: "one batch of 1 to 512 tokens, and decode" },
   offload: { name: "Offload", about: "both speeds with more and more layers on the GPU" },
   sustained: { name: "Sustained", about: "what the machine holds for long" },
 };
@@ -286,7 +287,7 @@ function lengths({ prompt, generate }: { prompt: number; generate: number }): st
 
 /** What a test measures: `512 tokens`, `128 tokens at depth 4,096`. */
 export function testWords(tokens: number, depth: number): string {
-  return atDepth(`${whole(tokens)}${nbsp}tokens`, depth);
+  return atDepth(count(tokens, "token"), depth);
 }
 
 function atDepth(length: string, depth: number): string {

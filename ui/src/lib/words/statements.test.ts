@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Statement } from "$lib/backend/bindings";
-import { milliseconds, statementWords, times } from "./statements";
+import { milliseconds, times } from "$lib/format";
+import { statementWords } from "./statements";
 
 const text = (statement: Statement): string => {
   const { number, sentence, advice } = statementWords(statement);

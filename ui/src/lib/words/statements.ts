@@ -3,18 +3,21 @@ import {
   bytes,
   bytesPerSecond,
   duration,
+  milliseconds,
   nbsp,
   percent,
   significant,
   speed,
   speedWithUnit,
+  times,
   whole,
 } from "$lib/format";
+import { explainedWords } from "./explained";
 
 /** A part of a bar that says where time goes. */
 export interface Part {
   name: string;
-  colour: "prefill" | "decode" | "rest";
+  colour: "prefill" | "decode" | "half" | "rest" | "none";
   /** From 0 to 1. */
   share: number;
   /** To show. */
@@ -33,22 +36,11 @@ export interface StatementWords {
   advice: string | null;
   /** What a bar below it shows; empty = no bar. */
   parts: Part[];
+  /** What it rests on, where that is more than what was measured and the model's file. */
+  basis: string | null;
 }
 
 const TOO_LOW = "The ceiling stands on a read speed that is too low: measure it again in Settings.";
-
-/** A factor: `2.0 ×`, `1.04 ×`, `14 ×`. Close to 1 it has a digit more, since 1.0 would say nothing. */
-export function times(factor: number): string {
-  const written =
-    factor >= 9.95 ? whole(factor) : factor >= 1.095 ? factor.toFixed(1) : significant(factor);
-  return `${written}${nbsp}×`;
-}
-
-/** Milliseconds: `0.84 ms`, `9.3 ms`, `20.4 ms`, `142 ms`. */
-export function milliseconds(ms: number): string {
-  if (ms >= 99.95) return `${whole(ms)}${nbsp}ms`;
-  return `${ms >= 0.995 ? ms.toFixed(1) : significant(ms)}${nbsp}ms`;
-}
 
 /** The words of a statement. */
 export function statementWords(statement: Statement): StatementWords {
@@ -65,6 +57,7 @@ export function statementWords(statement: Statement): StatementWords {
           "is known here, since the read speed of the machine was not measured. It says how fast decode could be at most.",
         advice: "For this machine, measure it in Settings.",
         parts: [],
+        basis: null,
       };
     case "token_time":
       return tokenTime(statement);
@@ -116,6 +109,8 @@ export function statementWords(statement: Statement): StatementWords {
       };
     case "held":
       return held(statement);
+    case "explained":
+      return explainedWords(statement.says, statement.rests);
     case "machine_course":
       return machineCourse(statement);
   }
@@ -123,7 +118,7 @@ export function statementWords(statement: Statement): StatementWords {
 
 type Of<S extends Statement["statement"]> = Extract<Statement, { statement: S }>;
 
-const plain = { phase: null, advice: null, parts: [] };
+const plain = { phase: null, advice: null, parts: [], basis: null };
 
 function ratio({ prefill, decode, ratio }: Of<"ratio">): StatementWords {
   const speeds = `as fast as decode is prefill: ${speed(prefill)} against ${speedWithUnit(decode)}.`;
@@ -143,6 +138,7 @@ function ceilingShare(said: Of<"ceiling_share">): StatementWords {
       : `of the ceiling is what decode reached: ${speed(decode)} of a possible ${speedWithUnit(ceiling)}. ${why}`,
     advice: above ? TOO_LOW : null,
     parts: [],
+    basis: null,
   };
 }
 
@@ -155,6 +151,7 @@ function tokenTime({ token_ms, weights_ms }: Of<"token_time">): StatementWords {
       sentence: `is what a token takes, less than the ${milliseconds(weights_ms)} that reading its weights would take.`,
       advice: TOO_LOW,
       parts: [],
+      basis: null,
     };
   }
   const rest = token_ms - weights_ms;
@@ -166,6 +163,7 @@ function tokenTime({ token_ms, weights_ms }: Of<"token_time">): StatementWords {
       { name: "Weights", colour: "decode", share, value: milliseconds(weights_ms) },
       { name: "Rest", colour: "rest", share: 1 - share, value: milliseconds(rest) },
     ],
+    basis: null,
   };
 }
 

@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { FigureData } from "$lib/backend/bindings";
 import { never } from "$lib/backend/fake";
-import four from "$lib/backend/fixtures/four.json";
+import four from "$lib/backend/fixtures/four-expected.json";
 import { faults } from "$lib/testing/axe";
 import { fakeOf, show } from "$lib/testing/render";
 import Compare from "./Compare.svelte";
@@ -86,6 +86,8 @@ describe("the figure", () => {
     await user.keyboard("{Home}{ArrowRight}{ArrowDown}");
     expect(readout()).toBe("Q4_0, decode: ceiling 200 tok/s");
     await user.keyboard("{Shift>}{ArrowRight}{/Shift}");
+    expect(readout()).toMatch(/^Q4_0, decode: expected /);
+    await user.keyboard("{Shift>}{ArrowRight}{/Shift}");
     expect(readout()).toBe(
       data.marks.find((mark) => mark.panel === 1 && mark.repetition === 1)?.text,
     );
@@ -166,20 +168,121 @@ describe("the ceiling", () => {
   });
 });
 
+describe("the overlays", () => {
+  it("are switched by keyboard, each on its own", async () => {
+    const user = userEvent.setup();
+    const { fake } = await show(Compare);
+    await figure();
+    const last = () => {
+      const request = fake.asked("figure").at(-1)?.request;
+      return [request?.ceiling, request?.expected, request?.breakdown];
+    };
+    expect(last()).toEqual([true, true, false]);
+    screen.getByRole("button", { name: "Expected", pressed: true }).focus();
+    await user.keyboard("{Enter}");
+    await waitFor(() => {
+      expect(last()).toEqual([true, false, false]);
+    });
+    await user.tab();
+    expect(screen.getByRole("button", { name: "Breakdown", pressed: false })).toHaveFocus();
+    await user.keyboard(" ");
+    await waitFor(() => {
+      expect(last()).toEqual([true, false, true]);
+    });
+  });
+
+  it("that take a calibration are off without one, and the page says why", async () => {
+    await show(Compare, "uncalibrated");
+    await figure();
+    expect(screen.getByRole("button", { name: "Ceiling" })).toBeEnabled();
+    expect(screen.getByRole("button", { name: "Expected" })).toBeDisabled();
+    expect(screen.getByRole("button", { name: "Breakdown" })).toBeDisabled();
+    expect(screen.getAllByText(/This machine is not calibrated/).length).toBeGreaterThan(0);
+  });
+});
+
+describe("the figures of what is expected", () => {
+  it.each(["Roofline", "Breakdown", "Estimate"])("%s takes a calibration", async (name) => {
+    await show(Compare, "uncalibrated");
+    await figure();
+    expect(screen.getByRole("radio", { name })).toBeDisabled();
+    const section = screen.getByRole("region", { name: "Not calibrated yet" });
+    expect(section).toHaveTextContent(name);
+    expect(within(section).getByRole("button", { name: /^Calibrate/ })).toBeEnabled();
+  });
+
+  it.each([
+    ["Roofline", "roofline"],
+    ["Breakdown", "breakdown"],
+    ["Estimate", "estimate"],
+  ])("%s is drawn of the results of speeds", async (name, asked) => {
+    const user = userEvent.setup();
+    const { fake } = await show(Compare);
+    await figure();
+    await user.click(screen.getByRole("radio", { name }));
+    await waitFor(() => {
+      expect(fake.asked("figure").at(-1)?.request.figure).toBe(asked);
+    });
+    expect(fake.asked("figure").at(-1)?.request.results).toHaveLength(4);
+    expect(screen.queryByRole("button", { name: "Ceiling" })).toBeNull();
+  });
+});
+
 describe("the explanation", () => {
-  it("is three statements, each led by its number", async () => {
+  const column = () => screen.getByRole("complementary", { name: "Explanation" });
+  const numbers = () =>
+    [...column().querySelectorAll(".big")].map((each) => each.textContent.replace("\u00a0", " "));
+
+  it("is three statements, each led by its number, and the others a press away", async () => {
+    const user = userEvent.setup();
     await show(Compare);
     await figure();
-    const why = screen.getByRole("complementary", { name: "Explanation" });
-    const numbers = [...why.querySelectorAll(".big")];
-    expect(numbers.map((each) => each.textContent.replace("\u00a0", " "))).toEqual([
-      "60 %",
-      "8.5 ms",
-      "2.4 ×",
-    ]);
-    expect(
-      numbers.map((each) => [...each.classList].filter((name) => /^(pre|dec)$/.test(name))),
-    ).toEqual([["dec"], ["dec"], ["pre"]]);
+    expect(numbers()).toEqual(["71 %", "60 %", "2.4 ×"]);
+    const phases = [...column().querySelectorAll(".big")].map((each) =>
+      [...each.classList].filter((name) => /^(pre|dec)$/.test(name)),
+    );
+    expect(phases).toEqual([["dec"], ["dec"], ["pre"]]);
+    const more = screen.getByRole("button", { name: "More (2)", expanded: false });
+    more.focus();
+    await user.keyboard("{Enter}");
+    expect(numbers()).toEqual(["71 %", "60 %", "2.4 ×", "98 %", "23 kB"]);
+    expect(screen.getByRole("button", { name: "Less", expanded: true })).toHaveFocus();
+  });
+
+  it("names what a statement rests on", async () => {
+    await show(Compare);
+    await figure();
+    expect(within(column()).getAllByText("Calibrated.")).toHaveLength(2);
+  });
+
+  it("of a machine that is not calibrated says so, and calibrates", async () => {
+    const user = userEvent.setup();
+    const { fake } = await show(Compare, "uncalibrated");
+    await figure();
+    expect(numbers()).toEqual(["60 %", "8.5 ms", "2.4 ×"]);
+    const why = screen.getByRole("region", { name: "Nothing is expected of this result" });
+    expect(why).toHaveTextContent("This machine is not calibrated");
+    const asked = fake.asked("figure").length;
+    await user.click(within(why).getByRole("button", { name: "Calibrate (about 10 s)" }));
+    expect(fake.asked("calibrate")).toHaveLength(1);
+    await waitFor(() => {
+      expect(numbers()).toEqual(["71 %", "60 %", "2.4 ×"]);
+    });
+    expect(fake.asked("figure").length).toBeGreaterThan(asked);
+    expect(screen.queryByRole("region", { name: "Nothing is expected of this result" })).toBeNull();
+  });
+
+  it("of another machine's result says why nothing is expected, and offers no calibration", async () => {
+    const user = userEvent.setup();
+    await show(Compare);
+    await figure();
+    for (const box of screen.getAllByRole("checkbox", { checked: true })) await user.click(box);
+    await user.click(screen.getByRole("checkbox", { name: "Qwen3 1.7B Q4_K_M" }));
+    const why = await screen.findByRole("region", { name: "Nothing is expected of this result" });
+    expect(why).toHaveTextContent("This result comes from Jetson Orin Nano");
+    expect(within(why).queryByRole("button")).toBeNull();
+    expect(screen.getByRole("button", { name: "Expected" })).toBeDisabled();
+    expect(screen.getByText(/Of another machine only what was measured/)).toBeInTheDocument();
   });
 
   it("says what to beware of, with advice", async () => {
@@ -262,11 +365,11 @@ describe("export", () => {
     const { fake, user, dialog } = await openDialog("PNG 2×");
     const pixels = () => dialog.getByTestId("pixels").textContent.trim().replaceAll("\u00a0", " ");
     await waitFor(() => {
-      expect(pixels()).toBe("1,256 × 1,372 pixels");
+      expect(pixels()).toBe("1,256 × 1,370 pixels");
     });
     await user.click(dialog.getByRole("radio", { name: "3×, for print" }));
     await waitFor(() => {
-      expect(pixels()).toBe("1,884 × 2,058 pixels");
+      expect(pixels()).toBe("1,884 × 2,055 pixels");
     });
     await user.click(dialog.getByRole("radio", { name: "Dark" }));
     await user.click(dialog.getByRole("button", { name: "Save" }));

@@ -9,7 +9,14 @@ import {
   usualSize,
 } from "./export";
 
-const shown = { figure: "users" as const, results: ["a"], ceiling: true, width: 580 };
+const shown = {
+  figure: "users" as const,
+  results: ["a"],
+  ceiling: true,
+  expected: true,
+  breakdown: false,
+  width: 580,
+};
 
 it("every form of the program is offered once", () => {
   const forms = [...chartForms, ...numberForms].map((each) => each.form);

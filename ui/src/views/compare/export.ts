@@ -44,8 +44,8 @@ export function wordsOf(form: Form): FormWords {
 
 /** What is in a form of a figure, one sentence. */
 export function aboutOf(form: Form, figure: FigureName): string {
-  const speeds = figure === "speeds" || figure === "context" || figure === "sustained";
-  if (form === "csv" && !speeds) return "The numbers as a table, a line for each sample.";
+  const others = figure === "users" || figure === "first_token" || figure === "quantization";
+  if (form === "csv" && others) return "The numbers as a table, a line for each sample.";
   return wordsOf(form).about;
 }
 
@@ -99,6 +99,8 @@ export interface Shown {
   figure: FigureName;
   results: string[];
   ceiling: boolean;
+  expected: boolean;
+  breakdown: boolean;
   /** Width of the figure without the text size, px. */
   width: number;
 }
@@ -112,6 +114,8 @@ export function requestFor(
     figure: shown.figure,
     results: shown.results,
     ceiling: shown.ceiling,
+    expected: shown.expected,
+    breakdown: shown.breakdown,
     form: chosen.form,
     dark: chosen.dark && isChart(chosen.form),
     width: chosen.size.width ?? shown.width,

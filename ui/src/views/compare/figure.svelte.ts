@@ -41,6 +41,11 @@ export class FigureState {
     this.asking = false;
   }
 
+  /** What was asked for may look otherwise by now: the same question is asked again. */
+  forget(): void {
+    this.#key = "";
+  }
+
   /** Nothing is chosen: nothing is shown, and a late answer is not either. */
   clear(): void {
     this.#asked += 1;

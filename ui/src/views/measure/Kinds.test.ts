@@ -18,7 +18,7 @@ describe("presets", () => {
   test("are grouped, explained in a line, and say what they would take", async () => {
     await chosen();
     const names = screen.getAllByRole("radio").map((each) => each.getAttribute("value"));
-    expect(names).toHaveLength(11);
+    expect(names).toHaveLength(12);
     expect(names).not.toContain("offload");
     await waitFor(() => {
       expect(preset("Context curve")).toHaveAccessibleDescription(

@@ -1,6 +1,7 @@
-import { screen, waitFor, within } from "@testing-library/svelte";
+import { fireEvent, screen, waitFor, within } from "@testing-library/svelte";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it } from "vitest";
+import type { Job } from "$lib/backend/bindings";
 import { worlds } from "$lib/backend/fake";
 import { never } from "$lib/backend/fake/world";
 import { faults } from "$lib/testing/axe";
@@ -71,9 +72,25 @@ describe("Models", () => {
     await show(Models);
     expect(row(q4_1)).toHaveTextContent("300");
     expect(row(q4_1).querySelector(".decode b")).toHaveTextContent("107");
-    expect(row(q4_k_m)).toHaveTextContent("not measured");
-    expect(row(q4_k_m)).not.toHaveTextContent(/\b0 tok/);
+    const never = row("Qwen3 30B-A3B Q8_0");
+    expect(never).toHaveTextContent("not measured");
+    expect(never).toHaveTextContent(/at most 5\.00/);
+    expect(never).not.toHaveTextContent(/\b0 tok/);
     expect(row("Qwen3 30B-A3B Q8_0")).toHaveTextContent(/12\.7\sGB too large/);
+  });
+
+  it("shows what is predicted as a prediction, and never beside what was measured", async () => {
+    await show(Models);
+    const decode = row(q4_k_m).querySelector(".decode");
+    expect(decode).toHaveTextContent(/predicted\s*101\s*92–110/);
+    expect(decode?.querySelector("b, .bar")).toBeNull();
+    expect(decode?.querySelector(".tick")).not.toBeNull();
+    expect(decode?.getAttribute("title")).toMatch(/^Predicted, not measured/);
+    // 107 was measured, 106 is expected of it.
+    const measured = row(q4_1).querySelector(".decode");
+    expect(measured).not.toHaveTextContent("106");
+    expect(measured?.querySelector(".band, .tick")).toBeNull();
+    expect(screen.getByText(/5 of 9\smodels measured .* the others predicted/)).toBeVisible();
   });
 
   it("leads to Measure with what is selected, in the order of selecting", async () => {
@@ -197,6 +214,123 @@ describe("Models", () => {
     expect(await within(details).findByText("Weights read per token")).toBeVisible();
     expect(details).toHaveTextContent(/300\stok\/s, mean of 5\ssamples/);
     expect(within(details).getByRole("list", { name: /Tensor types/ })).toHaveTextContent("Q6_K");
+  });
+
+  it("works out what a model takes with other settings, and asks the engine once they stand still", async () => {
+    const { fake } = await show(Models);
+    await userEvent.click(screen.getByRole("button", { name: `Details of ${q4_1}` }));
+    const what = await screen.findByRole("region", { name: /What SmolLM2 .* takes/ });
+    expect(await within(what).findByText(/30\slayers × 4,096 tokens × 3\sheads/)).toBeVisible();
+    const slider = within(what).getByRole("slider", { name: "Context" });
+    expect(slider).toHaveAttribute("aria-valuetext", "4,096 tokens");
+    await fireEvent.input(slider, { target: { value: "4" } });
+    await userEvent.click(within(what).getByRole("radio", { name: "q8_0" }));
+    await userEvent.click(within(what).getByRole("radio", { name: "2" }));
+    // 30 layers x 16,384 tokens x 3 heads x (64 + 64) x 34 bytes for 32 values.
+    expect(await within(what).findByText(/× 1\.0625 bytes \(q8_0\) = 201\sMB/)).toBeVisible();
+    expect(within(what).getByRole("slider", { name: "Context of each" })).toBeVisible();
+    await waitFor(() => {
+      const exact = fake.asked("estimate").filter(({ request }) => request.exact);
+      expect(exact.at(-1)?.request.at).toEqual({
+        context: 16_384,
+        users: 2,
+        cache: "q8_0",
+        flash_attention: "auto",
+      });
+      // What is known already is not asked again.
+      expect(exact.map(({ request }) => request.at.context)).not.toContain(4096);
+    });
+    expect(await within(what).findByText("as the engine allocates it")).toBeVisible();
+  });
+
+  it("says why the engine refuses settings, and what would fit instead of what does not", async () => {
+    await show(Models);
+    await userEvent.click(screen.getByRole("button", { name: `Details of ${q4_1}` }));
+    const what = await screen.findByRole("region", { name: /What SmolLM2 .* takes/ });
+    await userEvent.click(within(what).getByRole("radio", { name: "q4_0" }));
+    await userEvent.click(within(what).getByRole("radio", { name: "Off" }));
+    expect(await within(what).findByText(/needs flash attention; switch it on/)).toBeVisible();
+    await userEvent.click(screen.getByRole("button", { name: "Details of Qwen3 30B-A3B Q8_0" }));
+    const large = await screen.findByRole("region", { name: /What Qwen3 30B-A3B Q8_0 takes/ });
+    expect(await within(large).findByText(/GB too large/)).toBeVisible();
+    expect(large).toHaveTextContent(/It would fit with Q4_K_M/);
+  });
+
+  it("says that nothing is predicted before a calibration, and calibrates", async () => {
+    const world = worlds.usual();
+    world.calibration = null;
+    const { fake } = await show(Models, world);
+    fake.answer("calibrate", never);
+    await userEvent.click(screen.getByRole("button", { name: `Details of ${q4_1}` }));
+    const what = await screen.findByRole("region", { name: /What SmolLM2 .* takes/ });
+    expect(await within(what).findByText(/Not calibrated: only the ceiling/)).toBeVisible();
+    expect(what).toHaveTextContent(/at most 187/);
+    await userEvent.click(within(what).getByRole("button", { name: /Calibrate/ }));
+    expect(fake.asked("calibrate")).toHaveLength(1);
+  });
+
+  it("answers what any model would run at here by its header and a twin", async () => {
+    const { fake, container } = await show(Models);
+    await userEvent.click(screen.getByRole("button", { name: "Predict a model…" }));
+    const dialog = screen.getByRole("dialog", { name: "What would this run at here?" });
+    const field = within(dialog).getByRole("textbox");
+    await waitFor(() => {
+      expect(field).toHaveFocus();
+    });
+    await userEvent.click(within(dialog).getByRole("button", { name: "Find out" }));
+    expect(field).toHaveAccessibleDescription(/path of a \.gguf file, its address/);
+    await userEvent.type(field, "/nowhere.gguf{Enter}");
+    expect(field).toHaveAccessibleDescription(/is not there/);
+    await userEvent.clear(field);
+    await userEvent.type(field, "owner/name:Q4_K_M{Enter}");
+    expect(fake.asked("look").at(-1)).toEqual({ source: "owner/name:Q4_K_M" });
+    expect(await within(dialog).findByText(/30\.5\sB parameters, 3\.3\sB active/)).toBeVisible();
+    expect(await within(dialog).findByText(/between 12\.4 and 14\.4/)).toBeVisible();
+    expect(dialog).toHaveTextContent(/2 and 6 of its 48\slayers \(1\.1\sGB and 2\.6\sGB\)/);
+    expect(dialog).toHaveTextContent(/Nothing was measured on the real model/);
+    expect(await faults(container)).toEqual([]);
+  });
+
+  it("shows how far a twin is, whom it waits for, and cancels it", async () => {
+    const fake = fakeOf("empty");
+    const job: Job = {
+      id: "twin 1",
+      kind: "twin",
+      title: "SmolLM2 135M Instruct Q8_0",
+      row: "SmolLM2 135M Instruct Q8_0",
+      state: { state: "waiting", why: "Another measurement runs on this machine." },
+    };
+    fake.world.start.jobs = [job];
+    fake.answer("twin", () => job);
+    await show(Models, fake);
+    // It makes no file: the row is still one that can be downloaded.
+    const name = "SmolLM2 135M Instruct Q8_0";
+    expect(within(row(name)).getByRole("button", { name: `Download ${name}` })).toBeVisible();
+    await userEvent.click(screen.getByRole("button", { name: `Details of ${name}` }));
+    const details = screen.getByRole("group", { name: `Details of ${name}` });
+    expect(await within(details).findByText(/Another measurement runs/)).toBeVisible();
+    const bytes = { fraction: 0.5, bytes: 70e6, bytes_total: 140e6 };
+    fake.tell({ event: "job", job: { ...job, state: { state: "running", ...bytes } } });
+    expect(await within(details).findByText(/building a twin, 70\sMB of 140\sMB/)).toBeVisible();
+    await userEvent.click(within(details).getByRole("button", { name: /Cancel twin of/ }));
+    expect(fake.asked("cancel_job")).toEqual([{ job: "twin 1" }]);
+    expect(
+      await within(details).findByRole("button", { name: `What would ${name} run at here?` }),
+    ).toBeVisible();
+  });
+
+  it("says why a twin was not measured", async () => {
+    const fake = fakeOf("empty");
+    const name = "SmolLM2 135M Instruct Q8_0";
+    fake.refuse("twin", { message: "A run is being measured: try a twin when it has ended." });
+    const { states } = await show(Models, fake);
+    await userEvent.click(screen.getByRole("button", { name: `Details of ${name}` }));
+    await userEvent.click(
+      await screen.findByRole("button", { name: `What would ${name} run at here?` }),
+    );
+    expect(states.app.notices.map(({ message }) => message)).toEqual([
+      "A run is being measured: try a twin when it has ended.",
+    ]);
   });
 
   it("says why the facts cannot be read", async () => {

@@ -93,7 +93,11 @@ describe("the list of models", () => {
   });
 
   it("counts what is there and what of it was measured", () => {
-    expect(measuredCount(worlds.usual().models.groups)).toEqual({ there: 9, measured: 5 });
+    expect(measuredCount(worlds.usual().models.groups)).toEqual({
+      there: 9,
+      measured: 5,
+      predicts: true,
+    });
   });
 
   it("knows a first day by its folders and files", () => {

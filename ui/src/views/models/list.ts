@@ -100,17 +100,28 @@ export function scalesOf(groups: readonly ModelGroup[]): Scales {
   const most = (values: (number | null | undefined)[]): number =>
     values.reduce<number>((sum, value) => Math.max(sum, value ?? 0), 0);
   return {
-    prefill: scaleEnd(most(rows.map((row) => row.prefill?.mean))),
-    decode: scaleEnd(most(rows.flatMap((row) => [row.decode?.mean, row.decode_ceiling]))),
+    prefill: scaleEnd(most(rows.map((row) => row.prefill?.mean ?? row.prefill_expected?.high))),
+    decode: scaleEnd(
+      most(
+        rows.flatMap((row) => [row.decode?.mean ?? row.decode_expected?.high, row.decode_ceiling]),
+      ),
+    ),
   };
 }
 
-/** How many rows on disk there are, and how many of them were measured. */
-export function measuredCount(groups: readonly ModelGroup[]): { there: number; measured: number } {
-  const rows = groups
-    .flatMap((group) => group.rows)
-    .filter((row) => row.place.place === "on_disk" || row.prefill || row.decode);
-  return { there: rows.length, measured: rows.filter((row) => row.prefill ?? row.decode).length };
+/** How many rows on disk there are, how many of them were measured, and whether speeds are predicted. */
+export function measuredCount(groups: readonly ModelGroup[]): {
+  there: number;
+  measured: number;
+  predicts: boolean;
+} {
+  const all = groups.flatMap((group) => group.rows);
+  const rows = all.filter((row) => row.place.place === "on_disk" || row.prefill || row.decode);
+  return {
+    there: rows.length,
+    measured: rows.filter((row) => row.prefill ?? row.decode).length,
+    predicts: all.some((row) => row.prefill_expected ?? row.decode_expected),
+  };
 }
 
 /** Whether the person has no model of their own yet. */

@@ -1,6 +1,7 @@
-import { screen, waitFor } from "@testing-library/svelte";
+import { screen, waitFor, within } from "@testing-library/svelte";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it } from "vitest";
+import type { Job } from "$lib/backend/bindings";
 import { faults } from "$lib/testing/axe";
 import { fakeOf, show } from "$lib/testing/render";
 import Settings from "./Settings.svelte";
@@ -56,24 +57,64 @@ describe("Settings", () => {
     expect(fake.asked("change_settings")).toEqual([]);
   });
 
-  it("measures the read speed on request", async () => {
+  it("calibrates on request and shows what was found", async () => {
     const { fake, states } = await show(Settings, "empty");
-    expect(screen.getByText("not measured")).toBeVisible();
-    await userEvent.click(screen.getByRole("button", { name: "Measure read speed" }));
+    expect(await screen.findByText("Not calibrated.")).toBeVisible();
+    await userEvent.click(screen.getByRole("button", { name: /^Calibrate/ }));
     expect(fake.asked("calibrate")).toHaveLength(1);
     await waitFor(() => {
       expect(states.app.machine?.read_bytes_s).toBe(18_000_000_000);
     });
-    expect(screen.getByText(/18\.0\sGB\/s/)).toBeVisible();
+    const section = screen.getByRole("region", { name: "Calibration" });
+    expect(await within(section).findByText("Calibrated just now")).toBeVisible();
+    expect(section).toHaveTextContent(/CPU\s+zen4 with 2\sthreads, llama\.cpp 11434/);
+    const matrices = within(section).getByRole("table", { name: "Matrices" });
+    const row = within(matrices).getByRole("row", { name: /Q4_K/ });
+    expect(row).toHaveTextContent(/repacked\s*19\.1\s*14\.8\s*141/);
+    const memory = within(section).getByRole("table", { name: "Memory" });
+    expect(within(memory).getByRole("row", { name: /1\.2\sGB/ })).toHaveTextContent(
+      /beyond the cache\s*18\.0/,
+    );
   });
 
-  it("says why the read speed was not measured", async () => {
+  it("shows how far calibrating is and whom it waits for, and cancels it", async () => {
+    const fake = fakeOf();
+    const job: Job = {
+      id: "job 1",
+      kind: "calibrate",
+      title: "This machine",
+      row: "",
+      state: { state: "waiting", why: "Another measurement runs on this machine (bench)." },
+    };
+    fake.world.start.jobs = [job];
+    await show(Settings, fake);
+    expect(screen.getByText(/Another measurement runs .*bench/)).toBeVisible();
+    const running = { fraction: 0.42, bytes: null, bytes_total: null };
+    fake.tell({ event: "job", job: { ...job, state: { state: "running", ...running } } });
+    expect(await screen.findByRole("progressbar")).toHaveAttribute("aria-valuenow", "42");
+    expect(screen.getByText(/calibrating, 42\s%/)).toBeVisible();
+    await userEvent.click(screen.getByRole("button", { name: "Cancel calibration" }));
+    expect(fake.asked("cancel_job")).toEqual([{ job: "job 1" }]);
+    expect(await screen.findByRole("button", { name: /Calibrate anew/ })).toBeVisible();
+  });
+
+  it("says that a calibration belongs to other settings", async () => {
+    const fake = fakeOf();
+    const { calibration } = fake.world;
+    if (!calibration) throw new Error("the world is calibrated");
+    calibration.does_not_hold = "not calibrated for 4 threads (for 2 it is)";
+    await show(Settings, fake);
+    expect(await screen.findByText(/does not hold .* for 4 threads \(for 2 it is\)/)).toBeVisible();
+  });
+
+  it("says why it was not calibrated", async () => {
     const fake = fakeOf();
     fake.refuse("calibrate", { code: "busy", message: "A run goes on. Wait for it or cancel it." });
     await show(Settings, fake);
-    await userEvent.click(screen.getByRole("button", { name: "Measure read speed" }));
+    const button = await screen.findByRole("button", { name: /^Calibrate/ });
+    await userEvent.click(button);
     expect(await screen.findByRole("alert")).toHaveTextContent("A run goes on");
-    expect(screen.getByRole("button", { name: "Measure read speed" })).toBeEnabled();
+    expect(button).toBeEnabled();
   });
 
   it("looks in other programs' folders when asked to", async () => {

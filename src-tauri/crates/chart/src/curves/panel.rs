@@ -331,6 +331,7 @@ impl<'a> PanelView<'a> {
             end: self.axis.end,
             ticks: self.axis.ticks(),
             upward: true,
+            logarithmic: false,
             across: Some(across.to_owned()),
         }
     }

@@ -36,6 +36,7 @@ fn panel(id: &str, unit: &str, axis: &Linear) -> data::Panel {
         end: axis.end,
         ticks: axis.ticks(),
         upward: false,
+        logarithmic: false,
         across: None,
     }
 }

@@ -248,6 +248,7 @@ impl Column {
             end: drawn.axis.end,
             ticks: drawn.axis.ticks(),
             upward: false,
+            logarithmic: false,
             across: None,
         }
     }

@@ -12,10 +12,11 @@ use crate::data::{Data, numbered};
 use crate::figure::{Figure, Frame};
 use crate::layout;
 use crate::look::PHASES;
-use crate::measured::{Measured, Range, sound, sound_measured, sound_range};
+use crate::measured::{Expected, Measured, sound, sound_expected, sound_measured};
 use crate::rows::{Geometry, Names};
 use crate::scene::Scene;
 use crate::text;
+use crate::time::{TimePart, sound_parts};
 
 use panel::PanelView;
 
@@ -43,8 +44,10 @@ pub struct Speeds {
 pub struct Overlays {
     /// Ceilings.
     pub ceiling: bool,
-    /// Expected ranges.
+    /// Expected values with their ranges.
     pub expected: bool,
+    /// What the expected time is made of, as a strip under each bar.
+    pub breakdown: bool,
 }
 
 impl Default for Overlays {
@@ -52,6 +55,7 @@ impl Default for Overlays {
         Self {
             ceiling: true,
             expected: true,
+            breakdown: false,
         }
     }
 }
@@ -89,17 +93,19 @@ pub struct Phase {
     /// What was measured.
     pub measured: Option<Measured>,
     /// What the estimator expects.
-    pub expected: Option<Range>,
+    pub expected: Option<Expected>,
+    /// What the expected time of a token, or of a prompt, is made of; empty where none is expected.
+    pub parts: Vec<TimePart>,
     /// What the machine allows at most.
     pub ceiling: Option<f64>,
 }
 
 /// A row made fit to draw: names clean, numbers finite and not negative.
 #[derive(Debug, Clone)]
-struct Prepared {
-    names: Names,
+pub(crate) struct Prepared {
+    pub(crate) names: Names,
     file_bytes: Option<u64>,
-    phases: [Phase; 2],
+    pub(crate) phases: [Phase; 2],
 }
 
 impl Prepared {
@@ -109,7 +115,11 @@ impl Prepared {
             expected: phase
                 .expected
                 .filter(|_| overlays.expected)
-                .and_then(sound_range),
+                .and_then(sound_expected),
+            parts: match overlays.breakdown {
+                true => sound_parts(&phase.parts),
+                false => Vec::new(),
+            },
             ceiling: phase
                 .ceiling
                 .filter(|ceiling| overlays.ceiling && sound(*ceiling)),
@@ -127,7 +137,8 @@ impl Prepared {
     }
 }
 
-fn prepare(input: &Speeds) -> Vec<Prepared> {
+/// The rows made fit to draw.
+pub(crate) fn prepare(input: &Speeds) -> Vec<Prepared> {
     input
         .rows
         .iter()
@@ -144,6 +155,15 @@ pub fn finding(input: &Speeds) -> String {
     finding::finding(&prepare(input), &text::clean(&input.subject))
 }
 
+/// How what was measured is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As bars from zero.
+    Bars,
+    /// As points beside what was expected.
+    Points,
+}
+
 /// Draws the figure.
 ///
 /// Its width is the frame's; its height follows the rows (664 px for four) and fills the frame's
@@ -151,10 +171,19 @@ pub fn finding(input: &Speeds) -> String {
 /// impossibly large (10^15 tokens per second) count as not measured. Errors: [`Error::Empty`] without rows.
 pub fn speeds(input: &Speeds, frame: &Frame) -> Result<Figure, Error> {
     let rows = prepare(input);
+    draw(input, &rows, ("speeds", finding(input), Form::Bars), frame)
+}
+
+/// Draws rows as the figure of this kind, with this title.
+pub(crate) fn draw(
+    input: &Speeds,
+    rows: &[Prepared],
+    (kind, title, form): (&str, String, Form),
+    frame: &Frame,
+) -> Result<Figure, Error> {
     if rows.is_empty() {
         return Err(Error::Empty);
     }
-    let title = finding(input);
     let subtitle = text::clean(&input.subtitle);
     let statements: Vec<String> = input.footer.iter().map(|line| text::clean(line)).collect();
 
@@ -165,7 +194,7 @@ pub fn speeds(input: &Speeds, frame: &Frame) -> Result<Figure, Error> {
     let names: Vec<&Names> = rows.iter().map(|row| &row.names).collect();
     let shared = [0, 1]
         .into_iter()
-        .any(|i| panel::shared_ceiling(&rows, i).is_some());
+        .any(|i| panel::shared_ceiling(rows, i).is_some());
     let geometry = Geometry::new(
         &names,
         2,
@@ -174,7 +203,7 @@ pub fn speeds(input: &Speeds, frame: &Frame) -> Result<Figure, Error> {
         header,
         below,
     );
-    let panels: [PanelView; 2] = [0, 1].map(|i| PanelView::new(i, &rows, &geometry));
+    let panels: [PanelView; 2] = [0, 1].map(|i| PanelView::new(i, form, rows, &geometry));
 
     geometry.draw_names(&mut scene, &names);
     for (panel, test) in panels.iter().zip([&input.prefill_test, &input.decode_test]) {
@@ -189,13 +218,13 @@ pub fn speeds(input: &Speeds, frame: &Frame) -> Result<Figure, Error> {
         .collect();
     let ceilings = [0, 1].map(|i| {
         let column: Vec<_> = cells.iter().map(|pair| &pair[i]).collect();
-        ceiling::draw(&mut scene, &panels[i], &rows, &geometry, &column)
+        ceiling::draw(&mut scene, &panels[i], rows, &geometry, &column)
     });
-    let last = notes::explain(&mut scene, &panels, &rows, &cells, &ceilings, &geometry);
+    let last = notes::explain(&mut scene, &panels, rows, &cells, &ceilings, &geometry);
     let height = layout::footer(&mut scene, &statements, last, width);
 
     let data = Data {
-        kind: "speeds".to_owned(),
+        kind: kind.to_owned(),
         width,
         height,
         title,
@@ -203,7 +232,7 @@ pub fn speeds(input: &Speeds, frame: &Frame) -> Result<Figure, Error> {
         footer: statements,
         panels: panels.iter().map(PanelView::data).collect(),
         rows: names.iter().map(|names| names.data()).collect(),
-        marks: numbered(readout::marks(&panels, &rows, &cells, &ceilings)),
+        marks: numbered(readout::marks(&panels, rows, &cells, &ceilings)),
     };
     Figure::draw(&scene, data, frame.scale())
 }

@@ -2,21 +2,24 @@
 
 use crate::bar::BAR;
 use crate::look::NOTE;
-use crate::measured::Range;
+use crate::measured::Expected;
 use crate::number;
 use crate::palette::Role;
 use crate::rows::Geometry;
 use crate::scene::{Anchor, Label, Rect, Scene};
 use crate::text::{self, Weight};
+use crate::time::by_cause;
 
-use super::Prepared;
 use super::ceiling::{Ceilings, chevron};
 use super::cell::{Cell, NOTE_ABOVE};
 use super::panel::PanelView;
+use super::{Form, Phase, Prepared};
 
 const WHISKER: &str = "line: ± 1 s.d.";
 const SAMPLES: &str = "dots: samples";
 const BAND: &str = "Grey: expected range.";
+const STRIP: &str = "Strip below a bar: what the expected time is made of; weights in full colour, \
+                     attention and cache in half tone, fixed work in grey.";
 const BEYOND: &str = "Some expected ranges lie beyond the axis.";
 
 /// Writes the explanations and returns the last baseline of the figure's body.
@@ -68,6 +71,14 @@ pub fn explain(
         if !named && !left_over.contains(&BAND) {
             left_over.push(BAND);
         }
+    }
+
+    let strips = || places().filter(|(_, cell, _)| !cell.strip.is_empty());
+    for (phase, cell, i) in strips() {
+        name_strip(scene, &panels[i], phase, cell);
+    }
+    if strips().next().is_some() {
+        left_over.push(STRIP);
     }
 
     let whiskers = || places().filter(|(_, cell, _)| cell.whisker);
@@ -153,13 +164,33 @@ fn place(scene: &mut Scene, panel: &PanelView, cell: &Cell, labels: Vec<Label>) 
     room
 }
 
+/// Says below a strip how large its parts are, as far as there is room.
+fn name_strip(scene: &mut Scene, panel: &PanelView, phase: &Phase, cell: &Cell) {
+    let shares: Vec<String> = by_cause(&phase.parts)
+        .into_iter()
+        .map(|(cause, _, share)| format!("{} {}", cause.words(), number::percent(share)))
+        .collect();
+    for count in (1..=shares.len()).rev() {
+        let label = note(&shares[..count].join(", "), panel.left, below(cell));
+        if place(scene, panel, cell, vec![label]) {
+            return;
+        }
+    }
+}
+
 /// Names a band that can be seen, with its numbers where they have room.
-fn name_band(scene: &mut Scene, panel: &PanelView, cell: &Cell, expected: Range) -> bool {
+fn name_band(scene: &mut Scene, panel: &PanelView, cell: &Cell, expected: Expected) -> bool {
     let Some(band) = cell.band else {
         return false;
     };
-    let numbers = format!("expected {}", number::range(expected.low, expected.high));
-    for text in [numbers.as_str(), "expected"] {
+    let range = number::range(expected.low, expected.high);
+    // Above a point it is said what is expected.
+    let word = match panel.form {
+        Form::Bars => "expected",
+        Form::Points => "range",
+    };
+    let numbers = format!("{word} {range}");
+    for text in [numbers.as_str(), word] {
         let mut candidates = Vec::new();
         match cell.samples_span() {
             Some((left, right)) => {
@@ -181,7 +212,7 @@ fn name_band(scene: &mut Scene, panel: &PanelView, cell: &Cell, expected: Range)
 }
 
 /// Names a band beyond the axis, at the panel's edge.
-fn name_beyond(scene: &mut Scene, panel: &PanelView, cell: &Cell, expected: Range) -> bool {
+fn name_beyond(scene: &mut Scene, panel: &PanelView, cell: &Cell, expected: Expected) -> bool {
     let numbers = format!("expected {}", number::range(expected.low, expected.high));
     let at_edge = |y: f64| note(&numbers, panel.right - 9.0, y).anchored(Anchor::End);
     for y in [below(cell), cell.bar_top - NOTE_ABOVE, beside(cell)] {

@@ -10,7 +10,8 @@ use crate::rows::Geometry;
 use crate::scene::{Anchor, Label, Scene, crisp};
 use crate::text::{self, Weight};
 
-use super::{Phase, Prepared};
+use super::cell::labels;
+use super::{Form, Phase, Prepared};
 
 /// Room for the sign that a value lies beyond the axis.
 pub const CHEVRON: f64 = 12.0;
@@ -23,6 +24,8 @@ const FAR: f64 = 2.5;
 pub struct PanelView {
     /// 0 prefill, 1 decode.
     pub index: usize,
+    /// How what was measured is drawn.
+    pub form: Form,
     /// From values to px.
     pub axis: Linear,
     /// Left edge.
@@ -36,7 +39,7 @@ pub struct PanelView {
 impl PanelView {
     /// The panel of prefill (0) or decode (1), with an axis on which its marks and the labels
     /// beside them have room.
-    pub fn new(index: usize, rows: &[Prepared], geometry: &Geometry) -> Self {
+    pub fn new(index: usize, form: Form, rows: &[Prepared], geometry: &Geometry) -> Self {
         let left = geometry.panels[index];
         let width = geometry.panel_width;
         let phases: Vec<&Phase> = rows.iter().map(|row| &row.phases[index]).collect();
@@ -50,15 +53,27 @@ impl PanelView {
             length = room(&phases, &axis, width, shared.is_some()).max(width * 0.4);
             axis = Linear::holding(largest, left + 0.5, length);
         }
-        Self {
+        let mut panel = Self {
             index,
-            shared_ceiling: shared.filter(|ceiling| {
-                !axis.holds(*ceiling) || stands_clear(axis.at(*ceiling), &phases, left)
-            }),
+            form,
+            shared_ceiling: None,
             axis,
             left,
             right: left + width,
-        }
+        };
+        panel.shared_ceiling = shared.filter(|ceiling| {
+            !panel.axis.holds(*ceiling) || panel.stands_clear(panel.axis.at(*ceiling), &phases)
+        });
+        panel
+    }
+
+    /// Whether a line through all rows would pass the values above the bars.
+    fn stands_clear(&self, x: f64, phases: &[&Phase]) -> bool {
+        phases.iter().all(|phase| {
+            labels(self, phase, 0.0)
+                .last()
+                .is_none_or(|label| label.bounds().right() + 6.0 < x)
+        })
     }
 
     /// How this phase looks.
@@ -126,6 +141,7 @@ impl PanelView {
             end: self.axis.end,
             ticks: self.axis.ticks(),
             upward: false,
+            logarithmic: false,
             across: None,
         }
     }
@@ -161,16 +177,6 @@ pub fn shared_ceiling(rows: &[Prepared], phase: usize) -> Option<f64> {
             .is_some_and(|ceiling| (ceiling - first).abs() <= first * 1e-6)
     };
     (rows.len() > 1 && rows.iter().all(same)).then_some(first)
-}
-
-/// Whether a line through all rows would pass the values above the bars.
-fn stands_clear(x: f64, phases: &[&Phase], left: f64) -> bool {
-    phases.iter().all(|phase| {
-        let values = crate::bar::value_labels(phase.measured.as_ref(), left, 0.0, Role::Ink);
-        values
-            .last()
-            .is_none_or(|label| label.bounds().right() + 6.0 < x)
-    })
 }
 
 /// The length of the axis that leaves room for the labels to the right of its marks.

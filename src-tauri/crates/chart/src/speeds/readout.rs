@@ -1,16 +1,17 @@
 //! The data layer of the figure: marks in reading order, each with its words.
 
 use crate::data::{Mark, MarkKind};
-use crate::measured::{Measured, Range, in_words};
+use crate::measured::{Expected, Measured, in_words};
 use crate::number;
+use crate::time::by_cause;
 
 use super::ceiling::Ceilings;
 use super::cell::Cell;
 use super::panel::PanelView;
-use super::{Phase, Prepared, phase_name};
+use super::{Form, Phase, Prepared, phase_name};
 
-/// Every mark: row by row, prefill before decode; in a cell the bar, its ceiling, its band, its
-/// samples.
+/// Every mark: row by row, prefill before decode; in a cell the bar, its ceiling, its band, the
+/// parts of its strip, its samples.
 pub fn marks(
     panels: &[PanelView; 2],
     rows: &[Prepared],
@@ -29,7 +30,7 @@ pub fn marks(
                 _ => row.names.label.clone(),
             };
             let who = format!("{name}, {}", phase_name(p));
-            marks.extend(headline(phase, cell, p, r, &who));
+            marks.extend(headline(panel.form, phase, cell, (p, r), &who));
             if let (Some(value), Some(area)) = (phase.ceiling, ceilings[p].marks[r]) {
                 let text = format!("{who}: ceiling {} tok/s", number::limit(value));
                 marks.push(Mark {
@@ -38,16 +39,17 @@ pub fn marks(
                     ..Mark::at(MarkKind::Ceiling, p, r, area, text)
                 });
             }
-            if let (Some(Range { low, high }), Some(area)) = (phase.expected, cell.band) {
-                let text = format!("{who}: expected {} tok/s", number::range(low, high));
+            if let (Some(expected), Some(area)) = (phase.expected, cell.band) {
+                let text = format!("{who}: expected {}", expected_in_words(expected, " tok/s"));
                 marks.push(Mark {
-                    value: Some(low + (high - low) / 2.0),
-                    low: Some(low),
-                    high: Some(high),
-                    beyond_axis: !panel.axis.holds(high),
+                    value: Some(expected.value),
+                    low: Some(expected.low),
+                    high: Some(expected.high),
+                    beyond_axis: !panel.axis.holds(expected.high),
                     ..Mark::at(MarkKind::Band, p, r, area, text)
                 });
             }
+            marks.extend(parts(phase, cell, p, r, &who));
             marks.extend(samples(phase, cell, p, r, &who));
         }
     }
@@ -55,7 +57,13 @@ pub fn marks(
 }
 
 /// The bar in words, with what is predicted for it.
-fn headline(phase: &Phase, cell: &Cell, panel: usize, row: usize, who: &str) -> Option<Mark> {
+fn headline(
+    form: Form,
+    phase: &Phase,
+    cell: &Cell,
+    (panel, row): (usize, usize),
+    who: &str,
+) -> Option<Mark> {
     let predicted = predictions(phase);
     let Some(measured) = &phase.measured else {
         let text = format!("{who}: not measured{predicted}");
@@ -63,11 +71,15 @@ fn headline(phase: &Phase, cell: &Cell, panel: usize, row: usize, who: &str) -> 
     };
     let mut text = format!("{who}: {}", in_words(measured, "tok/s"));
     text.push_str(&predicted);
+    let kind = match form {
+        Form::Bars => MarkKind::Bar,
+        Form::Points => MarkKind::Point,
+    };
     Some(Mark {
         value: Some(measured.mean),
         deviation: measured.deviation,
         samples: Some(measured.samples.len()),
-        ..Mark::at(MarkKind::Bar, panel, row, cell.bar?, text)
+        ..Mark::at(kind, panel, row, cell.bar?, text)
     })
 }
 
@@ -76,10 +88,48 @@ fn predictions(phase: &Phase) -> String {
     if let Some(ceiling) = phase.ceiling {
         text.push_str(&format!(", ceiling {}", number::limit(ceiling)));
     }
-    if let Some(Range { low, high }) = phase.expected {
-        text.push_str(&format!(", expected {}", number::range(low, high)));
+    if let Some(expected) = phase.expected {
+        text.push_str(&format!(", expected {}", expected_in_words(expected, "")));
     }
     text
+}
+
+/// `118, 110–125 tok/s`.
+fn expected_in_words(Expected { value, low, high }: Expected, unit: &str) -> String {
+    let range = number::range(low, high);
+    match number::speed(value) {
+        value if value == range => format!("{value}{unit}"),
+        value => format!("{value}{unit} ({range})"),
+    }
+}
+
+/// The strip: each cause that is drawn, with all parts of it in words.
+fn parts<'a>(
+    phase: &'a Phase,
+    cell: &'a Cell,
+    panel: usize,
+    row: usize,
+    who: &'a str,
+) -> impl Iterator<Item = Mark> + 'a {
+    let shares = by_cause(&phase.parts);
+    cell.strip.iter().filter_map(move |(cause, area)| {
+        let (_, ms, share) = shares.iter().find(|(of, ..)| of == cause)?;
+        let own = phase.parts.iter().filter(|part| part.cause == *cause);
+        let named: Vec<String> = own
+            .map(|part| format!("{} {}", part.name, number::duration(part.ms)))
+            .collect();
+        let text = format!(
+            "{who}: {} {} of the expected time: {}",
+            cause.words(),
+            number::percent(*share),
+            named.join(", ")
+        );
+        Some(Mark {
+            value: Some(*ms),
+            part: Some(cause.words().to_owned()),
+            ..Mark::at(MarkKind::Part, panel, row, *area, text)
+        })
+    })
 }
 
 fn samples<'a>(

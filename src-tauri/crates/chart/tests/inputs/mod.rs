@@ -4,9 +4,10 @@
 #![allow(dead_code, clippy::unreadable_literal)]
 
 pub mod curves;
+pub mod predictions;
 pub mod rows;
 
-use twospeed_chart::{Measured, Overlays, Phase, Range, Row, Speeds};
+use twospeed_chart::{Cause, Expected, Measured, Overlays, Phase, Row, Speeds, TimePart};
 
 /// Mean and sample standard deviation of what was measured.
 pub fn measured(samples: &[f64]) -> Measured {
@@ -31,14 +32,33 @@ pub fn around(mean: f64, deviation: f64) -> Measured {
     }
 }
 
+/// What is expected in the middle of a range.
+pub fn between(low: f64, high: f64) -> Expected {
+    Expected {
+        value: (low + high) / 2.0,
+        low,
+        high,
+    }
+}
+
+/// Milliseconds of one token or prompt at this speed, by these shares.
+pub fn parts(total_ms: f64, shares: &[(&str, Cause, f64)]) -> Vec<TimePart> {
+    shares
+        .iter()
+        .map(|(name, cause, share)| TimePart {
+            name: (*name).to_owned(),
+            cause: *cause,
+            ms: total_ms * share,
+        })
+        .collect()
+}
+
 pub fn phase(measured: Measured, expected: (f64, f64), ceiling: f64) -> Phase {
     Phase {
         measured: Some(measured),
-        expected: Some(Range {
-            low: expected.0,
-            high: expected.1,
-        }),
+        expected: Some(between(expected.0, expected.1)),
         ceiling: Some(ceiling),
+        parts: Vec::new(),
     }
 }
 
@@ -181,11 +201,13 @@ pub fn one_model() -> Speeds {
             measured: Some(measured(&[301.2, 289.7, 308.8, 299.0, 312.4])),
             expected: None,
             ceiling: None,
+            parts: Vec::new(),
         },
         Phase {
             measured: Some(measured(&[107.3, 106.1, 108.4, 107.0, 104.9])),
             expected: None,
             ceiling: Some(187.0),
+            parts: Vec::new(),
         },
     )];
     input.subtitle = "SmolLM2 135M Instruct Q4_1. Mean of 5 samples, 2 threads.".into();
@@ -205,6 +227,7 @@ pub fn gaps() -> Speeds {
         }),
         expected: None,
         ceiling: Some(126.0),
+        ..Phase::default()
     };
     input.rows[3].prefill.measured = Some(Measured {
         mean: 254.0,
@@ -222,14 +245,8 @@ pub fn far_off() -> Speeds {
     }
     input.rows[0].decode.ceiling = Some(2_000.0);
     input.rows[1].decode.ceiling = Some(96.0);
-    input.rows[2].decode.expected = Some(Range {
-        low: 900.0,
-        high: 1_100.0,
-    });
-    input.rows[3].decode.expected = Some(Range {
-        low: 40.0,
-        high: 1_100.0,
-    });
+    input.rows[2].decode.expected = Some(between(900.0, 1_100.0));
+    input.rows[3].decode.expected = Some(between(40.0, 1_100.0));
     input.rows[3].decode.ceiling = Some(48.9);
     input
 }
@@ -304,6 +321,36 @@ pub fn hostile() -> Speeds {
         row.label = [HOSTILE, &"long-".repeat(60), "\0", "مرحبا", "", "#1F68C4"][i].into();
         row.group = Some(HOSTILE.chars().cycle().take(300).collect());
         row.detail = Some(HOSTILE.into());
+    }
+    input
+}
+
+/// What the time of a token and of a prompt is made of, in every row.
+pub fn with_breakdown(mut input: Speeds) -> Speeds {
+    input.overlays.breakdown = true;
+    for row in &mut input.rows {
+        if let Some(expected) = row.prefill.expected {
+            row.prefill.parts = parts(
+                512e3 / expected.value,
+                &[
+                    ("weights Q4_0", Cause::Weights, 0.86),
+                    ("attention", Cause::Cache, 0.09),
+                    ("small operations", Cause::Fixed, 0.05),
+                ],
+            );
+        }
+        if let Some(expected) = row.decode.expected {
+            row.decode.parts = parts(
+                1e3 / expected.value,
+                &[
+                    ("weights Q4_0", Cause::Weights, 0.52),
+                    ("output matrix Q6_K", Cause::Weights, 0.19),
+                    ("attention", Cause::Cache, 0.09),
+                    ("small operations", Cause::Fixed, 0.18),
+                    ("starting a step", Cause::Fixed, 0.02),
+                ],
+            );
+        }
     }
     input
 }

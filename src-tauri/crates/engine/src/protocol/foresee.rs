@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::Placement;
 use crate::settings::{ModelPath, Settings};
 
-/// Ask the engine what it would allocate. No weights are read and nothing stays loaded.
+/// Ask the engine what it would allocate. No weights are read; what the header says is kept until the
+/// next request of another kind, so that a file can be asked about again quickly.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Foresee {
     /// The file, of a split set the first part. It has to have the length its header claims; what

@@ -206,6 +206,19 @@ pub const QUALITY_CONTEXT: u32 = 512;
 /// That tells Q4 from Q8 in well under a minute for a small model, and is two passes with a base.
 pub const QUALITY_TOKENS: u32 = 16 * QUALITY_CONTEXT;
 
+/// From reading weights to computing: one batch of 1, 2, 4, .. [`PROMPT`] tokens each, and decode
+/// beside them. Each is within one micro-batch of the engine's default, so all its tokens share one
+/// pass over the weights.
+pub fn roofline() -> Preset {
+    let batches = (0..=PROMPT.ilog2()).map(|power| prefill(1 << power, 0));
+    let all = batches.chain([decode(ROOFLINE_ANSWER, 0)]);
+    Preset::new("roofline", speeds(all), 3)
+}
+
+/// Tokens that are written for [`roofline`]: enough for a steady speed, and near the empty context
+/// that its batches have.
+pub const ROOFLINE_ANSWER: u32 = 32;
+
 /// What the machine holds rather than what it peaks at: prefill and decode in turn for this long.
 pub fn sustained(seconds: u32) -> Preset {
     Preset {
@@ -344,6 +357,18 @@ mod tests {
         };
         assert_eq!(last(&best), "ppl8192 ctx512 of Q8");
         assert_eq!(last(&model("Q4")), "kl8192 ctx512 of Q4");
+    }
+
+    #[test]
+    fn the_roofline_doubles_one_batch_from_a_token_to_a_prompt() {
+        assert_eq!(
+            names(&roofline()),
+            [
+                "pp1", "pp2", "pp4", "pp8", "pp16", "pp32", "pp64", "pp128", "pp256", "pp512",
+                "tg32"
+            ]
+        );
+        assert!(PROMPT <= Settings::default().n_ubatch, "one pass each");
     }
 
     #[test]

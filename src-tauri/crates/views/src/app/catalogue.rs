@@ -1,18 +1,21 @@
 //! The models that are known: what the last scan found, what came since, and the scan itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
-use twospeed_estimate::{Bytes, ContextSettings, Question, estimate};
+use twospeed_estimate::{Bytes, ContextSettings, Corrections, Question, Weights, estimate};
 use twospeed_gguf::Model;
 use twospeed_library::{
-    Item, Limits, Makeable, Progress, Reading, builtin, types_that_can_be_made,
+    FileType, Item, Limits, Makeable, Progress, Reading, as_quantized, builtin,
+    types_that_can_be_made,
 };
 
 use super::App;
+use super::estimate::RowExpected;
+use super::measured::Known;
 use crate::Problem;
 use crate::desk::locked;
 use crate::frame::AppEvent;
@@ -46,8 +49,20 @@ pub(crate) struct Entry {
     pub(crate) kv_bytes_per_token: Option<u64>,
     /// Name of its content, once somebody needed it; the inner `None`: it could not be read.
     pub(crate) fingerprint: OnceLock<Option<String>>,
-    makeable: OnceLock<Vec<Makeable>>,
+    makeable: OnceLock<Vec<MadeOf>>,
+    /// Expected speeds, by quantization that it is or would be made into, with what they rest on.
+    expected: Mutex<HashMap<String, (Resting, RowExpected)>>,
 }
+
+/// A quantization that can be made.
+pub(crate) struct MadeOf {
+    pub(crate) makeable: Makeable,
+    /// Weights that a decoded token would read, bytes.
+    pub(crate) weight_bytes_per_token: Option<u64>,
+}
+
+/// What expected speeds rest on: the calibration's id, and what own runs teach.
+type Resting = (String, Corrections);
 
 impl Entry {
     pub(crate) fn of(item: Item) -> Self {
@@ -62,6 +77,7 @@ impl Entry {
             kv_bytes_per_token: None,
             fingerprint: OnceLock::new(),
             makeable: OnceLock::new(),
+            expected: Mutex::default(),
         };
         if let Some(model) = entry.item.model().filter(|model| model.kind.is_model()) {
             let question = Question {
@@ -102,13 +118,50 @@ impl Entry {
     }
 
     /// Quantizations that can be made of it, worked out when first asked for.
-    pub(crate) fn makeable(&self) -> &[Makeable] {
+    pub(crate) fn makeable(&self) -> &[MadeOf] {
         self.makeable.get_or_init(|| {
-            self.item
-                .model()
-                .map(types_that_can_be_made)
-                .unwrap_or_default()
+            let Some(model) = self.item.model() else {
+                return Vec::new();
+            };
+            let made_of = |makeable: Makeable| {
+                let made = as_quantized(model, makeable.file_type);
+                let weights = made.and_then(|made| Weights::of(&made).ok());
+                MadeOf {
+                    makeable,
+                    weight_bytes_per_token: weights.map(|weights| weights.bytes_per_token().0),
+                }
+            };
+            types_that_can_be_made(model)
+                .into_iter()
+                .map(made_of)
+                .collect()
         })
+    }
+
+    /// The speeds that are expected of it, or of a quantization that would be made of it; worked out
+    /// once for what they rest on.
+    pub(super) fn expected(&self, known: &Known, made: Option<FileType>) -> RowExpected {
+        let Some(model) = self.item.model() else {
+            return RowExpected::default();
+        };
+        let Some(resting) = known.resting(model) else {
+            return RowExpected::default();
+        };
+        let label = made.map_or("", FileType::name).to_owned();
+        let mut worked_out = locked(&self.expected);
+        match worked_out.get(&label) {
+            Some((on, expected)) if *on == resting => *expected,
+            _ => {
+                let expected = match made {
+                    None => known.expected(model),
+                    Some(file_type) => as_quantized(model, file_type)
+                        .map(|made| known.expected(&made))
+                        .unwrap_or_default(),
+                };
+                worked_out.insert(label, (resting, expected));
+                expected
+            }
+        }
     }
 
     /// Whether a newly found item is this one, unchanged.

@@ -12,6 +12,7 @@ use twospeed_library::display::{shown, shown_path};
 use twospeed_workbench::{Bar, ReadSpeed, ResultId, SpeedsOptions, bars, measured, speeds_of};
 use uuid::Uuid;
 
+use super::explain::Expectations;
 use super::{App, cautions, explain, export, figure, results, run_page};
 use crate::Problem;
 use crate::compare::*;
@@ -26,6 +27,15 @@ pub(super) struct Chosen {
     runs: Vec<WholeRun>,
     ids: HashSet<ResultId>,
     read_speed: ReadSpeed,
+    expectations: Expectations,
+}
+
+/// What is drawn beside what was measured.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Beside {
+    pub(super) ceiling: bool,
+    pub(super) expected: bool,
+    pub(super) breakdown: bool,
 }
 
 /// A result of the figure.
@@ -53,6 +63,26 @@ pub(super) struct Ceiling {
     pub(super) read_bytes_s: u64,
 }
 
+impl Beside {
+    /// What a figure on the screen was asked for.
+    pub(super) fn of(request: &FigureRequest) -> Self {
+        Self {
+            ceiling: request.ceiling,
+            expected: request.expected,
+            breakdown: request.breakdown,
+        }
+    }
+
+    /// What an exported one was.
+    pub(super) fn of_export(request: &ExportRequest) -> Self {
+        Self {
+            ceiling: request.ceiling,
+            expected: request.expected,
+            breakdown: request.breakdown,
+        }
+    }
+}
+
 impl Chosen {
     /// The runs that a figure may look at.
     pub(super) fn runs(&self) -> &[WholeRun] {
@@ -74,21 +104,29 @@ impl Chosen {
     /// The figure's input.
     ///
     /// Errors: `nothing_to_draw`.
-    pub(super) fn speeds(&self, bars: &[Bar<'_>], ceiling: bool) -> Result<Speeds, Problem> {
+    pub(super) fn speeds(&self, bars: &[Bar<'_>], beside: Beside) -> Result<Speeds, Problem> {
         let options = SpeedsOptions {
             ceiling: &|machine, model| self.read_speed.decode_ceiling(machine, model),
             ceiling_source: &|models| self.read_speed.source(models),
+            expected: &|source| self.expectations.drawn(source),
+            expected_source: self.expectations.source(&zone()),
             overlays: Overlays {
-                ceiling,
-                expected: false,
+                ceiling: beside.ceiling,
+                expected: beside.expected,
+                breakdown: beside.breakdown,
             },
             time_zone: zone(),
         };
         speeds_of(bars, &options).ok_or_else(|| nothing_to_draw(&twospeed_chart::Error::Empty))
     }
 
+    /// What is expected of them.
+    pub(super) fn expectations(&self) -> &Expectations {
+        &self.expectations
+    }
+
     /// The results with their numbers, in the order of the rows of `speeds`.
-    fn entries<'a>(&self, bars: &[Bar<'a>], speeds: &Speeds) -> Vec<Entry<'a>> {
+    pub(super) fn entries<'a>(&self, bars: &[Bar<'a>], speeds: &Speeds) -> Vec<Entry<'a>> {
         bars.iter()
             .zip(&speeds.rows)
             .map(|(bar, row)| Entry {
@@ -190,13 +228,40 @@ impl App {
             ids: (figure != FigureName::Quantization).then_some(of),
             ..RunFilter::default()
         };
-        Ok(Chosen {
+        let mut chosen = Chosen {
             runs: history.whole_runs(&filter).await.map_err(history_problem)?,
             ids,
             read_speed: ReadSpeed::load(&history, &self.machine)
                 .await
                 .map_err(history_problem)?,
-        })
+            expectations: Expectations::default(),
+        };
+        if figure == FigureName::Speeds || figure.is_expected() {
+            self.find_moved(&mut chosen.runs);
+            chosen.expectations = Expectations::of(self, &history, &chosen.bars()).await?;
+        }
+        Ok(chosen)
+    }
+
+    /// Says of models whose file is not where it was measured where it is now, as far as a file of
+    /// the same content is in the list of models.
+    fn find_moved(&self, runs: &mut [WholeRun]) {
+        let entries = self.catalogue.entries();
+        for test in runs.iter_mut().flat_map(|run| &mut run.tests) {
+            let model = &mut test.record.model;
+            if model.path.0.exists() {
+                continue;
+            }
+            let is_it = |content: Option<&Option<String>>| {
+                content.and_then(Option::as_ref) == Some(&model.fingerprint)
+            };
+            let moved = entries
+                .iter()
+                .find(|entry| !entry.is_unmade && is_it(entry.fingerprint.get()));
+            if let Some(entry) = moved {
+                model.path.0 = entry.item.path.clone();
+            }
+        }
     }
 
     /// Results to choose from.
@@ -207,7 +272,13 @@ impl App {
             .whole_runs(&RunFilter::default())
             .await
             .map_err(history_problem)?;
-        Ok(results::results(&runs, &self.machine))
+        let mut view = results::results(&runs, &self.machine);
+        view.calibrated = !history
+            .calibrations(&self.machine.id)
+            .await
+            .map_err(history_problem)?
+            .is_empty();
+        Ok(view)
     }
 
     /// A figure with all that belongs to it.
@@ -220,13 +291,18 @@ impl App {
             height: request.height,
             scale: request.scale,
         };
+        if let Some(kind) = figure::predicted_kind(request.figure) {
+            return figure::predicted_view(&chosen, kind, &request, &frame, |subject| {
+                self.save_as(subject, request.figure)
+            });
+        }
         if request.figure != FigureName::Speeds {
             return figure::view(&chosen, &request, &frame, |subject| {
                 self.save_as(subject, request.figure)
             });
         }
         let bars = chosen.bars();
-        let speeds = chosen.speeds(&bars, request.ceiling)?;
+        let speeds = chosen.speeds(&bars, Beside::of(&request))?;
         let entries = chosen.entries(&bars, &speeds);
         let figure = draw(&speeds, &frame)?;
         let row_results: Vec<String> = bars
@@ -242,11 +318,15 @@ impl App {
             svg: figure.for_screen(),
             width: figure.width(),
             height: figure.height(),
-            statements: explain::statements(&entries, focus),
+            statements: explain::statements(&entries, focus, &chosen.expectations),
+            unexpected: bars
+                .get(focus)
+                .and_then(|bar| chosen.expectations.unexpected(bar.id()?)),
             cautions: cautions::cautions(&entries),
             has_ceiling: entries
                 .iter()
                 .any(|entry| entry.bar.decode.is_some() && entry.ceiling.is_some()),
+            has_expected: chosen.expectations.any(),
             save_as: self.save_as(&speeds.subject, FigureName::Speeds),
             data: figure.data,
             row_results,

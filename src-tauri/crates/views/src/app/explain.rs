@@ -1,27 +1,119 @@
 //! What explains a result: statements with their numbers, chosen from what is there.
 
+mod expected;
 mod kinds;
 
 use twospeed_chart::{Measured, clearly};
+use twospeed_estimate::explain::{Says, Verdict};
 
 use super::compare::{Ceiling, Entry};
 use crate::compare::Statement;
 use crate::measure::PhaseName;
 
+pub(super) use expected::Expectations;
 pub(super) use kinds::of_figure;
 
-/// Statements beside a figure.
+/// Statements of what was measured, beside those of the estimator.
 const MOST: usize = 3;
 /// An everyday request: a long prompt and a short answer.
 const PROMPT: u32 = 2000;
 const ANSWER: u32 = 200;
 
-/// The three statements that say most of the focused result, in the order they are read.
+/// What explains the focused result, the statement that says most first.
+pub(super) fn statements(
+    entries: &[Entry<'_>],
+    focus: usize,
+    expectations: &Expectations,
+) -> Vec<Statement> {
+    together(
+        of_the_measured(entries, focus),
+        expectations.statements(entries, focus),
+    )
+}
+
+/// Both kinds in one order: speeds that are not as expected, what the result is, where its time
+/// goes and why; then how it stands to others, then what holds for its model.
+///
+/// Where the estimator says the same with its parts, it says it alone.
+fn together(measured: Vec<Statement>, explained: Vec<Statement>) -> Vec<Statement> {
+    let has_time = explained.iter().any(is_time);
+    let has_gap = explained.iter().any(|said| {
+        matches!(
+            said,
+            Statement::Explained {
+                says: Says::Gap { .. },
+                ..
+            }
+        )
+    });
+    let mut all: Vec<(u32, Statement)> = measured
+        .into_iter()
+        .filter(|said| match said {
+            Statement::TokenTime { .. } => !has_time,
+            Statement::CeilingShare { .. } => !has_gap,
+            _ => true,
+        })
+        .map(|said| (place(&said), said))
+        .collect();
+    // The estimator has an order of its own: what follows one of little weight stays behind it, and
+    // the cache stands right behind the time of a token where it takes a good part of it.
+    let (mut least, mut behind_time) = (0, false);
+    for said in explained {
+        let is_cache = matches!(
+            &said,
+            Statement::Explained {
+                says: Says::KvGrowth { .. },
+                ..
+            }
+        );
+        if !(behind_time && is_cache) {
+            least = place(&said).max(least);
+        }
+        behind_time = is_time(&said);
+        all.push((least, said));
+    }
+    all.sort_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, said)| said).collect()
+}
+
+fn is_time(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::Explained {
+            says: Says::TokenTime { .. },
+            ..
+        }
+    )
+}
+
+/// The place of a statement among others; equal ones stay as they came.
+fn place(statement: &Statement) -> u32 {
+    match statement {
+        Statement::Explained { says, .. } => match says {
+            Says::Judged {
+                verdict: Verdict::Faster | Verdict::Slower,
+                ..
+            } => 0,
+            Says::TokenTime { .. } | Says::Gap { .. } => 2,
+            Says::Rates { .. } | Says::Unpacking { .. } => 4,
+            Says::Judged { .. } | Says::Threads { .. } => 5,
+            _ => 6,
+        },
+        Statement::Ratio { .. } => 1,
+        Statement::CeilingShare { .. } => 2,
+        Statement::TokenTime { .. } | Statement::Against { .. } => 3,
+        Statement::NoCeiling => 7,
+        _ => 8,
+    }
+}
+
+/// The three statements that say most of what was measured of the focused result, in the order
+/// they are read.
 ///
 /// First how its two speeds stand to each other, then what decode reached of what the machine
 /// allows, then the result beside its nearest, or else what its speeds mean for a request. What
 /// cannot be said makes room for: the time of a token, a request, that the ceiling is unknown.
-pub(super) fn statements(entries: &[Entry<'_>], focus: usize) -> Vec<Statement> {
+fn of_the_measured(entries: &[Entry<'_>], focus: usize) -> Vec<Statement> {
     let Some(entry) = entries.get(focus) else {
         return Vec::new();
     };
@@ -206,7 +298,7 @@ mod tests {
                 }),
             })
             .collect();
-        statements(&entries, focus)
+        of_the_measured(&entries, focus)
     }
 
     fn names(statements: &[Statement]) -> Vec<&'static str> {
@@ -370,5 +462,138 @@ mod tests {
             names(&said(&runs, 0, Some(16_000_000_000))),
             ["ratio", "share", "request"]
         );
+    }
+
+    mod together {
+        use twospeed_estimate::explain::{Phase, Rests};
+
+        use super::super::*;
+
+        fn explained(says: Says) -> Statement {
+            Statement::Explained {
+                says,
+                rests: Rests::Calibrated,
+            }
+        }
+
+        fn judged(verdict: Verdict) -> Statement {
+            explained(Says::Judged {
+                phase: Phase::Decode,
+                measured: 80.0,
+                expected: 100.0,
+                low: 90.0,
+                high: 110.0,
+                ratio: 0.8,
+                verdict,
+                reasons: Vec::new(),
+            })
+        }
+
+        fn token_time() -> Statement {
+            explained(Says::TokenTime {
+                total_ms: 10.0,
+                weights_ms: 7.0,
+                weights_share: 0.7,
+                parts: Vec::new(),
+            })
+        }
+
+        fn gap() -> Statement {
+            explained(Says::Gap {
+                decode: 80.0,
+                is_measured: true,
+                ceiling: 200.0,
+                share: 0.4,
+                gap_ms: 7.5,
+                parts: Vec::new(),
+                rest_ms: 0.0,
+            })
+        }
+
+        fn kv_growth() -> Statement {
+            explained(Says::KvGrowth {
+                bytes_per_token: 512,
+                context: 4096,
+                kv_bytes: 2_097_152,
+                doubled_bytes: 4_194_304,
+                weight_bytes: 100_000_000,
+                equal_depth: None,
+                most_context: 8192,
+            })
+        }
+
+        fn measured() -> Vec<Statement> {
+            vec![
+                Statement::Ratio {
+                    prefill: 400.0,
+                    decode: 80.0,
+                    ratio: 5.0,
+                },
+                Statement::CeilingShare {
+                    decode: 80.0,
+                    ceiling: 200.0,
+                    share: 0.4,
+                    weight_bytes: 100_000_000,
+                    read_bytes_s: 20_000_000_000,
+                },
+                Statement::TokenTime {
+                    token_ms: 12.5,
+                    weights_ms: 5.0,
+                },
+            ]
+        }
+
+        fn name(statement: &Statement) -> String {
+            let json = serde_json::to_value(statement).unwrap();
+            let says = json.get("says").and_then(|says| says["says"].as_str());
+            says.or(json["statement"].as_str()).unwrap().to_owned()
+        }
+
+        fn names(measured: Vec<Statement>, explained: Vec<Statement>) -> Vec<String> {
+            let all = super::super::together(measured, explained);
+            all.iter().map(name).collect()
+        }
+
+        #[test]
+        fn what_the_estimator_says_with_its_parts_is_not_said_twice() {
+            assert_eq!(
+                names(
+                    measured(),
+                    vec![token_time(), gap(), judged(Verdict::Within), kv_growth()]
+                ),
+                ["ratio", "token_time", "gap", "judged", "kv_growth"]
+            );
+            // What holds for the model comes last.
+            assert_eq!(
+                names(measured(), vec![kv_growth()]),
+                ["ratio", "ceiling_share", "token_time", "kv_growth"]
+            );
+        }
+
+        #[test]
+        fn a_cache_that_takes_a_good_part_of_a_token_stands_behind_its_time() {
+            let said = vec![token_time(), kv_growth(), gap()];
+            assert_eq!(
+                names(measured(), said),
+                ["ratio", "token_time", "kv_growth", "gap"]
+            );
+        }
+
+        #[test]
+        fn a_speed_that_is_not_as_expected_comes_first() {
+            let said = vec![judged(Verdict::Slower), token_time(), gap()];
+            assert_eq!(
+                names(measured(), said),
+                ["judged", "ratio", "token_time", "gap"]
+            );
+        }
+
+        #[test]
+        fn without_an_estimate_what_was_measured_is_said() {
+            assert_eq!(
+                names(measured(), Vec::new()),
+                ["ratio", "ceiling_share", "token_time"]
+            );
+        }
     }
 }

@@ -10,8 +10,8 @@ use twospeed_history::tables::{self, TableForm};
 use twospeed_workbench::{Bar, FigureKind, Source, figures, save};
 
 use super::App;
-use super::compare::{Chosen, draw, drawn, history_problem, nothing_to_draw};
-use super::figure::kind;
+use super::compare::{Beside, Chosen, draw, drawn, history_problem, nothing_to_draw};
+use super::figure::{kind, predicted_kind};
 use crate::Problem;
 use crate::compare::*;
 
@@ -64,6 +64,9 @@ pub(super) fn file_name(subject: &str, figure: FigureName) -> String {
         FigureName::FirstToken => "first token",
         FigureName::Quantization => "quantization",
         FigureName::Sustained => "sustained",
+        FigureName::Roofline => "roofline",
+        FigureName::Breakdown => "breakdown",
+        FigureName::Estimate => "estimate",
     };
     let harmless = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_' | '.' | '(' | ')');
     let safe: String = subject
@@ -152,7 +155,7 @@ fn alone(source: &Source<'_>) -> WholeRun {
 
 /// What the numbers of a figure are taken from: its results, and what of other runs it shows too.
 fn numbers<'a>(chosen: &'a Chosen, figure: FigureName) -> Vec<Source<'a>> {
-    if figure == FigureName::Speeds {
+    if figure == FigureName::Speeds || figure.is_expected() {
         return chosen.bars().iter().map(Bar::source).collect();
     }
     let mut sources = chosen.sources(figure);
@@ -180,7 +183,11 @@ fn figure(chosen: &Chosen, request: &ExportRequest) -> Result<Figure, Problem> {
     };
     if request.figure == FigureName::Speeds {
         let bars = chosen.bars();
-        return draw(&chosen.speeds(&bars, request.ceiling)?, &frame);
+        return draw(&chosen.speeds(&bars, Beside::of_export(request))?, &frame);
+    }
+    if let Some(kind) = predicted_kind(request.figure) {
+        let input = chosen.predicted(kind, request.breakdown)?.0;
+        return drawn(input.draw(&frame));
     }
     let sources = chosen.sources(request.figure);
     drawn(chosen.input(request.figure, &sources)?.draw(&frame))

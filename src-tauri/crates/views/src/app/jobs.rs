@@ -1,5 +1,5 @@
-//! Work that takes a while and is no measurement: quantizing, downloading, making the built-in
-//! model. A job and a measurement never run at the same time on a machine.
+//! Work that takes a while and is no run: quantizing, downloading, making the built-in model, trying
+//! a twin, calibrating. A job and a measurement never run at the same time on a machine.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -52,6 +52,8 @@ enum Task {
     Quantize(QuantizeRequest),
     Download,
     Builtin,
+    Twin,
+    Calibrate,
 }
 
 impl App {
@@ -60,12 +62,48 @@ impl App {
     ///
     /// Errors: `row_unknown`, `row_is_there`, and those of planning a quantization.
     pub async fn make(self: &Arc<Self>, row: String) -> Result<Job, Problem> {
-        if let Some(job) = self.job_of(&row) {
+        if let Some(job) = self.making(&row) {
             return Ok(job);
         }
         let app = self.clone();
         let asked = row.clone();
         let (task, kind, title) = on_a_thread(move || app.task(&asked)).await?;
+        Ok(self.begin(row, task, kind, title))
+    }
+
+    /// Tries a twin of a model: measures shallower models of the same shapes and types, which tells
+    /// what the model itself would run at. Of a header that was looked at, or of a row of Models; one
+    /// that can be downloaded is looked at first.
+    ///
+    /// Errors: `row_unknown`, `busy` while a run of this window goes on.
+    pub async fn twin(self: &Arc<Self>, of: String) -> Result<Job, Problem> {
+        self.free_to_measure("try a twin")?;
+        let title = self.title_of(&of).await?;
+        Ok(self.begin(of, Task::Twin, JobKind::Twin, title))
+    }
+
+    /// Measures what ceilings and expected speeds stand on: some seconds, when nothing else is being
+    /// measured.
+    ///
+    /// Errors: `busy` while a run of this window goes on.
+    pub async fn calibrate(self: &Arc<Self>) -> Result<Job, Problem> {
+        self.free_to_measure("calibrate")?;
+        let title = "This machine".to_owned();
+        Ok(self.begin(String::new(), Task::Calibrate, JobKind::Calibrate, title))
+    }
+
+    fn free_to_measure(&self, what: &str) -> Result<(), Problem> {
+        match self.is_measuring() {
+            true => Err(Problem::new(
+                "busy",
+                format!("A run is being measured: {what} when it has ended."),
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Begins a job; one that does the same already is the answer.
+    fn begin(self: &Arc<Self>, row: String, task: Task, kind: JobKind, title: String) -> Job {
         let job = Job {
             id: Uuid::now_v7().to_string(),
             kind,
@@ -78,8 +116,9 @@ impl App {
         let stop = Stop::new();
         {
             let mut live = locked(&self.jobs.live);
-            if let Some(other) = live.iter().find(|live| live.job.row == row) {
-                return Ok(other.job.clone());
+            let is_same = |live: &&Live| live.job.row == row && does_the_same(live.job.kind, kind);
+            if let Some(other) = live.iter().find(is_same) {
+                return other.job.clone();
             }
             live.push(Live {
                 job: job.clone(),
@@ -94,7 +133,7 @@ impl App {
             let done = app.work(&id, task, &stop).await;
             app.end_job(&id, done);
         });
-        Ok(job)
+        job
     }
 
     /// Stops a job; what was unfinished is removed, a download can be gone on with.
@@ -158,6 +197,13 @@ impl App {
         self.close_history().await;
     }
 
+    /// What a job is about.
+    pub(super) fn row_of_job(&self, id: &str) -> Option<String> {
+        let live = locked(&self.jobs.live);
+        let found = live.iter().find(|live| live.job.id == id);
+        found.map(|live| live.job.row.clone())
+    }
+
     /// Jobs that are not ended.
     pub(super) fn open_jobs(&self) -> Vec<Job> {
         locked(&self.jobs.live)
@@ -166,8 +212,10 @@ impl App {
             .collect()
     }
 
-    fn job_of(&self, row: &str) -> Option<Job> {
-        self.open_jobs().into_iter().find(|job| job.row == row)
+    /// The job that makes a row.
+    fn making(&self, row: &str) -> Option<Job> {
+        let makes = |job: &Job| job.row == row && does_the_same(job.kind, JobKind::Quantize);
+        self.open_jobs().into_iter().find(makes)
     }
 
     /// What making a row means; blocks.
@@ -252,6 +300,14 @@ impl App {
             Task::Builtin => {
                 let _turn = self.turn(id, stop).await?;
                 self.make_builtin(id, stop).await?
+            }
+            Task::Twin => {
+                let _turn = self.turn(id, stop).await?;
+                return self.try_twin(id, stop).await;
+            }
+            Task::Calibrate => {
+                let _turn = self.turn(id, stop).await?;
+                return self.calibrate_now(id, stop).await;
             }
         };
         let app = self.clone();
@@ -365,11 +421,11 @@ impl App {
             .path)
     }
 
-    fn wait_for(&self, id: &str, why: String) {
+    pub(super) fn wait_for(&self, id: &str, why: String) {
         self.set_state(id, JobState::Waiting { why });
     }
 
-    fn progress(&self, id: &str, fraction: Option<f64>, bytes: Option<(u64, u64)>) {
+    pub(super) fn progress(&self, id: &str, fraction: Option<f64>, bytes: Option<(u64, u64)>) {
         self.set_state(
             id,
             JobState::Running {
@@ -429,6 +485,12 @@ impl App {
     }
 }
 
-fn cancelled() -> Problem {
+/// Whether two jobs about one row would do the same: what makes it, makes it, in whichever way.
+fn does_the_same(one: JobKind, other: JobKind) -> bool {
+    let makes = |kind| !matches!(kind, JobKind::Twin | JobKind::Calibrate);
+    one == other || (makes(one) && makes(other))
+}
+
+pub(super) fn cancelled() -> Problem {
     Problem::new("cancelled", "Cancelled: nothing was made.")
 }

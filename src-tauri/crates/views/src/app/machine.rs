@@ -5,7 +5,6 @@ use std::sync::Arc;
 use twospeed_measure::machine::Probe;
 use twospeed_measure::platform::{self, Host};
 use twospeed_measure::threads;
-use twospeed_workbench::{ReadSpeed, all_sizes, hold_lease, measure_read_speed};
 
 use super::App;
 use super::folders::on_a_thread;
@@ -30,36 +29,6 @@ impl App {
         })
     }
 
-    /// Measures the read speed of this machine, which ceilings stand on: some seconds, when nothing
-    /// else is being measured.
-    ///
-    /// Errors: `busy` while a run of this window goes on; the lease's, the worker's, the history's.
-    pub async fn calibrate(self: &Arc<Self>) -> Result<MachineCard, Problem> {
-        if self.is_measuring() {
-            return Err(Problem::new(
-                "busy",
-                "A run is being measured: measure the read speed when it has ended.",
-            ));
-        }
-        let history = self.history().await?;
-        let lease = hold_lease(&self.environment.lease, "calibration", |_| {}).await?;
-        let known = ReadSpeed::load(&history, &self.machine).await?;
-        let sizes = all_sizes(&known, self.free_memory());
-        let threads = platform::default_threads();
-        measure_read_speed(
-            self.engine.as_ref(),
-            &history,
-            &self.machine,
-            &lease,
-            &sizes,
-            threads,
-        )
-        .await?;
-        drop(lease);
-        self.ask_history().await;
-        Ok(self.card().await)
-    }
-
     /// The chip as it is now.
     pub(super) async fn card(self: &Arc<Self>) -> MachineCard {
         let app = self.clone();
@@ -81,6 +50,7 @@ impl App {
             memory_bytes: memory,
             read_bytes_s: read.map(|reading| reading.bytes_per_second),
             read_at: read.map(|reading| reading.at.to_string()),
+            calibrated_at: known.calibration_at().map(str::to_owned),
             engine: known.engine.clone(),
             os: self.machine.os.clone(),
         }

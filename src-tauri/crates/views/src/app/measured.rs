@@ -5,11 +5,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use twospeed_engine::protocol::{DeviceKind, Hello};
-use twospeed_estimate::Bytes;
+use twospeed_estimate::{Bytes, Calibration};
 use twospeed_history::{History, HistoryError, LatestFilter, RunFilter, Test};
 use twospeed_library::display::shown;
 use twospeed_measure::model::MeasuredModel;
-use twospeed_workbench::ReadSpeed;
+use twospeed_workbench::calibration::UBATCH;
+use twospeed_workbench::{Grounds, ReadSpeed};
 
 use super::App;
 use super::catalogue::Entry;
@@ -27,6 +28,10 @@ pub(crate) struct Known {
     /// The newest finished tests of every model here: what a model that was never measured may
     /// take is told from them.
     pub(super) latest: Vec<Test>,
+    /// What estimates rest on.
+    pub(super) grounds: Grounds,
+    /// The newest calibration of this machine, whether it holds now or not.
+    pub(super) calibration: Option<Calibration>,
     /// CPU variants and GPUs that the engine named last.
     pub(super) variants: Vec<String>,
     pub(super) gpus: Vec<String>,
@@ -47,6 +52,12 @@ impl Known {
         let fingerprint = entry.fingerprint.get().and_then(Option::as_ref);
         let speeds = fingerprint.and_then(|fingerprint| self.by_fingerprint.get(fingerprint));
         speeds.cloned().unwrap_or_default()
+    }
+
+    /// When the calibration that holds now was made.
+    pub(super) fn calibration_at(&self) -> Option<&str> {
+        let holds = self.grounds.calibration().ok()?;
+        Some(&holds.at)
     }
 
     /// What decode cannot exceed here, tokens per second.
@@ -96,7 +107,10 @@ impl App {
         let sizes = known.clone();
         let looked = tokio::task::spawn_blocking(move || app.look_at_contents(&sizes.sizes, &work));
         let is_new = looked.await.unwrap_or(false);
-        if before.read_speed != known.read_speed || before.engine != known.engine {
+        if before.read_speed != known.read_speed
+            || before.engine != known.engine
+            || before.calibration_at() != known.calibration_at()
+        {
             let machine = self.card().await;
             self.tell(AppEvent::Machine { machine });
         }
@@ -110,8 +124,12 @@ impl App {
             machine: Some(self.machine.id.clone()),
             models: None,
         };
+        let (machine, threads) = (&self.machine, self.threads());
+        let calibrations = history.calibrations(&machine.id).await?;
         let mut known = Known {
-            read_speed: Some(ReadSpeed::load(history, &self.machine).await?),
+            read_speed: Some(ReadSpeed::load(history, machine).await?),
+            grounds: Grounds::load(history, machine, threads, UBATCH.into(), None).await?,
+            calibration: calibrations.into_iter().next(),
             ..Known::default()
         };
         if let Some(worker) = self.last_worker(history).await? {

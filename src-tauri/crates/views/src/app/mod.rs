@@ -5,9 +5,11 @@
 //! waits for the history or for a scan before the first view is there.
 
 mod catalogue;
+mod calibration;
 mod cautions;
 mod compare;
 mod environment;
+mod estimate;
 mod eta;
 mod explain;
 mod export;
@@ -37,6 +39,7 @@ mod run_page;
 mod run_teller;
 mod settings;
 mod tuning;
+mod twin;
 mod typed;
 
 use std::path::PathBuf;
@@ -90,6 +93,7 @@ pub struct App {
     places: folders::Places,
     memory: measured::Memory,
     jobs: jobs::Jobs,
+    estimating: estimate::Estimating,
     /// State of the measuring half.
     pub(crate) measuring: measure::Measuring,
     /// State of the comparing half.
@@ -110,6 +114,7 @@ impl App {
             places: folders::Places::default(),
             memory: measured::Memory::default(),
             jobs: jobs::Jobs::default(),
+            estimating: estimate::Estimating::default(),
             machine: platform::machine(),
             data_folder: options.data_folder,
             engine: options.engine,
@@ -168,6 +173,7 @@ mod tests {
                 mod doorways {
                     use super::*;
                     use crate::compare::*;
+                    use crate::estimate::*;
                     use crate::frame::*;
                     use crate::jobs::*;
                     use crate::measure::*;

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use twospeed_library::display::{shown, shown_path};
 use twospeed_library::download::OFFER;
-use twospeed_library::{Makeable, Role, Shelf, arrange, builtin};
+use twospeed_library::{Role, Shelf, arrange, builtin};
 
 use super::App;
-use super::catalogue::{CONTEXT, Entry, RANDOM_WEIGHTS, id_of};
+use super::catalogue::{CONTEXT, Entry, MadeOf, RANDOM_WEIGHTS, id_of};
 use super::folders::on_a_thread;
 use super::measured::Known;
 use crate::Problem;
 use crate::desk::locked;
+use crate::estimate::MemoryFrom;
 use crate::models::*;
 
 /// How long a plan waits for the built-in model: it is made in a second or a few, unless something
@@ -37,7 +38,11 @@ impl App {
     /// Every model that is known.
     pub async fn models(self: &Arc<Self>) -> Result<ModelsView, Problem> {
         let app = self.clone();
-        on_a_thread(move || Ok(app.view(app.free_memory()))).await
+        let view = on_a_thread(move || Ok(app.view(app.free_memory()))).await?;
+        if view.scanning.is_none() {
+            self.ask_for_the_list();
+        }
+        Ok(view)
     }
 
     /// The row, wherever it is in the list; `None` = there is no such row.
@@ -134,10 +139,10 @@ impl App {
             if let Some(source) = best_source(&members) {
                 let labels: Vec<_> = rows.iter().map(|row| row.quantization.clone()).collect();
                 let made = source.makeable().iter().filter(|made| {
-                    let name = made.file_type.name();
+                    let name = made.makeable.file_type.name();
                     !labels.iter().any(|label| label.eq_ignore_ascii_case(name))
                 });
-                rows.extend(made.map(|made| to_be_made(&group.name, source, made, free)));
+                rows.extend(made.map(|made| to_be_made(&group.name, source, made, known, free)));
             }
             rows.sort_by(|a, b| {
                 let bits = |row: &ModelRow| row.bits_per_weight.unwrap_or(f64::INFINITY);
@@ -162,9 +167,10 @@ impl App {
 
     fn row(&self, entry: &Entry, known: &Known, free: Option<u64>) -> ModelRow {
         let model = entry.item.model();
-        let memory = sum(entry.weights_bytes, entry.context_bytes);
+        let (memory, memory_source) = self.row_memory(entry);
         let there = !entry.is_unmade;
         let speeds = known.speeds(entry);
+        let expected = entry.expected(known, None);
         ModelRow {
             id: entry.id.clone(),
             quantization: quantization(entry),
@@ -184,11 +190,26 @@ impl App {
             }),
             bits_per_weight: model.and_then(|model| model.bits_per_weight),
             memory_bytes: memory,
+            memory_source,
             fits: fits(memory, free),
             prefill: speeds.prefill.clone(),
             decode: speeds.decode.clone(),
+            prefill_expected: expected.prefill,
+            decode_expected: expected.decode,
             decode_ceiling: known.decode_ceiling(entry.weight_bytes_per_token),
             hindrance: entry.hindrance.clone(),
+        }
+    }
+
+    /// What a row takes at the context of the list: what the engine said, where it was asked, or the
+    /// closed forms without its working buffers.
+    fn row_memory(&self, entry: &Entry) -> (Option<u64>, MemoryFrom) {
+        match self.engines_total(entry) {
+            Some(total) => (Some(total), MemoryFrom::Engine),
+            None => (
+                sum(entry.weights_bytes, entry.context_bytes),
+                MemoryFrom::Formula,
+            ),
         }
     }
 
@@ -291,7 +312,16 @@ fn best_source<'a>(members: &[&'a Arc<Entry>]) -> Option<&'a Entry> {
 }
 
 /// A quantization that can be made of a file.
-fn to_be_made(name: &str, source: &Entry, made: &Makeable, free: Option<u64>) -> ModelRow {
+fn to_be_made(
+    name: &str,
+    source: &Entry,
+    made: &MadeOf,
+    known: &Known,
+    free: Option<u64>,
+) -> ModelRow {
+    let weight_bytes_per_token = made.weight_bytes_per_token;
+    let made = &made.makeable;
+    let expected = source.expected(known, Some(made.file_type));
     let model = source.item.model();
     let header = model.map_or(0, |model| model.header_bytes);
     let weights = made.bytes.saturating_sub(header);
@@ -312,6 +342,9 @@ fn to_be_made(name: &str, source: &Entry, made: &Makeable, free: Option<u64>) ->
         bits_per_weight: parameters.map(|count| 8.0 * weights as f64 / count as f64),
         memory_bytes: memory,
         fits: fits(memory, free),
+        prefill_expected: expected.prefill,
+        decode_expected: expected.decode,
+        decode_ceiling: known.decode_ceiling(weight_bytes_per_token),
         hindrance: Some(format!(
             "{name} {label} is not on this disk. Make it first."
         )),
@@ -329,9 +362,12 @@ fn empty_row() -> ModelRow {
         file_bytes: None,
         bits_per_weight: None,
         memory_bytes: None,
+        memory_source: MemoryFrom::Formula,
         fits: None,
         prefill: None,
         decode: None,
+        prefill_expected: None,
+        decode_expected: None,
         decode_ceiling: None,
         hindrance: None,
     }

@@ -86,6 +86,8 @@ impl App {
                 json!(threads)
             };
             self.desk.keep_choice(THREADS, value);
+            // Another calibration may hold, or none.
+            self.refresh_known();
         }
         if let Some(known_places) = known_places {
             let changed = known_places != self.looks_at_known_places();

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
+use twospeed_estimate::explain::{self, Rests, Says};
 
 use crate::measure::PhaseName;
 
@@ -180,6 +181,13 @@ pub enum Statement {
         /// Seconds of all.
         seconds: f64,
     },
+    /// What the estimator says of it.
+    Explained {
+        /// What.
+        says: Says,
+        /// What that rests on.
+        rests: Rests,
+    },
     /// What the machine did meanwhile.
     MachineCourse {
         /// Clock in the first and the last fifth, GHz; `None` = not readable.
@@ -187,6 +195,13 @@ pub enum Statement {
         /// The highest temperature, degrees Celsius; `None` = not readable.
         hottest_c: Option<f64>,
     },
+}
+
+impl From<explain::Statement> for Statement {
+    fn from(statement: explain::Statement) -> Self {
+        let explain::Statement { says, rests } = statement;
+        Self::Explained { says, rests }
+    }
 }
 
 /// A part of a wait.

@@ -66,6 +66,8 @@ pub enum Tests {
         /// Tokens of its end that change.
         changed: u32,
     },
+    /// One batch of 1, 2, 4, .. 512 tokens, and decode.
+    Roofline,
     /// Both speeds in turn for a long time.
     Sustained {
         /// Minutes.

@@ -18,7 +18,7 @@ use crate::Window;
 use crate::measure::{quick, run, with_models};
 
 /// A window in which both models were measured; their results, the smaller file first.
-async fn measured() -> (Window, Vec<String>) {
+pub(crate) async fn measured() -> (Window, Vec<String>) {
     let (window, rows) = with_models(FakeEngine::new()).await;
     let steps = run(&window, quick(&rows)).await;
     let Some(RunStep::Ended { results, .. }) = steps.last() else {
@@ -33,6 +33,8 @@ pub(crate) fn asked(results: &[String], focus: Option<&str>) -> FigureRequest {
         results: results.to_vec(),
         focus: focus.map(str::to_owned),
         ceiling: true,
+        expected: false,
+        breakdown: false,
         width: 640.0,
         height: None,
         scale: 1.0,
@@ -44,6 +46,8 @@ pub(crate) fn export(results: &[String], form: Form, path: &Path) -> ExportReque
         figure: FigureName::Speeds,
         results: results.to_vec(),
         ceiling: true,
+        expected: false,
+        breakdown: false,
         form,
         dark: false,
         width: 640.0,
@@ -72,9 +76,12 @@ async fn drawn_by_the_command_line(window: &Window) -> Figure {
     let options = SpeedsOptions {
         ceiling: &|machine, model| read_speed.decode_ceiling(machine, model),
         ceiling_source: &|models| read_speed.source(models),
+        expected: &|_| None,
+        expected_source: None,
         overlays: Overlays {
             ceiling: true,
             expected: false,
+            breakdown: false,
         },
         time_zone: TimeZone::system(),
     };

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod compare;
+mod estimate;
+mod expected;
 mod figures;
 mod frame;
 mod jobs;

@@ -1,8 +1,12 @@
 //! Figures from results: which tests belong together, and what is said of them.
 
+mod breakdown;
 mod context;
+mod estimate;
 mod first_token;
+pub(crate) mod predicted;
 mod quantization;
+mod roofline;
 mod series;
 mod source;
 mod sustained;
@@ -13,6 +17,9 @@ use jiff::tz::TimeZone;
 use twospeed_chart::{Error, Figure, Frame, Name};
 use twospeed_history::WholeRun;
 
+pub use predicted::{
+    Predicted, PredictedKind, PredictedOptions, Predictor, expected_source, predicted, predicted_series,
+};
 pub use series::{FigureKind, is_sustained, newest_quality, series};
 pub use source::{Source, alike, is_done, variant};
 pub use words::grouped;
@@ -33,6 +40,12 @@ pub enum FigureInput {
     Quantization(twospeed_chart::Quantizations),
     /// Both speeds over time.
     Sustained(twospeed_chart::Sustained),
+    /// Speed of arithmetic against work per byte.
+    Roofline(twospeed_chart::Roofline),
+    /// What is allowed, expected and measured.
+    Estimate(twospeed_chart::Estimates),
+    /// Where the time of a prompt and of a token goes.
+    Breakdown(twospeed_chart::Breakdown),
 }
 
 impl FigureInput {
@@ -45,6 +58,9 @@ impl FigureInput {
             Self::FirstToken(input) => twospeed_chart::first_token(input, frame),
             Self::Quantization(input) => twospeed_chart::quantization(input, frame),
             Self::Sustained(input) => twospeed_chart::sustained(input, frame),
+            Self::Roofline(input) => twospeed_chart::roofline(input, frame),
+            Self::Estimate(input) => twospeed_chart::estimates(input, frame),
+            Self::Breakdown(input) => twospeed_chart::breakdown(input, frame),
         }
     }
 
@@ -57,6 +73,9 @@ impl FigureInput {
             Self::FirstToken(input) => &input.subject,
             Self::Quantization(input) => &input.subject,
             Self::Sustained(input) => &input.subject,
+            Self::Roofline(input) => &input.subject,
+            Self::Estimate(input) => &input.subject,
+            Self::Breakdown(input) => &input.subject,
         }
     }
 }

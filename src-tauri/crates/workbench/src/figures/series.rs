@@ -189,6 +189,18 @@ fn grouped_in<'a>(
     sources
 }
 
+/// Steps of one size each: prompts that one micro-batch holds, and answers, at an empty cache.
+pub(super) fn steps_alike(runs: &[WholeRun]) -> Vec<Source<'_>> {
+    let is_step = |test: &Test| {
+        let (spec, settings) = (test.record.spec, &test.record.settings);
+        let together = settings.n_ubatch.min(settings.n_batch);
+        is_speed(test) && spec.n_depth == 0 && spec.n_prompt <= together
+    };
+    let mut found = grouped(runs, is_step, |_, _| true);
+    in_order(&mut found);
+    found
+}
+
 /// Tests at several depths; prompts of other lengths, and answers of others, are other lines.
 fn context(runs: &[WholeRun]) -> Vec<Source<'_>> {
     let mut sources: Vec<Source<'_>> = Vec::new();

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
 use twospeed_chart::{Measured, Overlays, Phase, Row, Speeds};
+use twospeed_estimate::Estimate;
 use twospeed_history::{Test, WholeRun};
 use twospeed_measure::machine::Machine;
 use twospeed_measure::model::MeasuredModel;
@@ -15,6 +16,7 @@ pub use bar::{Bar, ResultId, bars};
 pub use words::differs;
 
 use crate::figures::Source;
+use crate::figures::predicted::add_expected;
 use crate::figures::words::{grouped, subject};
 use words::{detail, footer, subtitle};
 
@@ -24,6 +26,10 @@ pub struct SpeedsOptions<'a> {
     pub ceiling: &'a dyn Fn(&Machine, &MeasuredModel) -> Option<f64>,
     /// Where the ceilings of these models come from, a statement for the footer.
     pub ceiling_source: &'a dyn Fn(&[&MeasuredModel]) -> Option<String>,
+    /// What is expected of a result; `None` = not known, or not asked for.
+    pub expected: &'a dyn Fn(&Source<'_>) -> Option<Estimate>,
+    /// Where that comes from, a statement for the footer.
+    pub expected_source: Option<String>,
     /// Which predictions are shown.
     pub overlays: Overlays,
     /// Zone of the times in the footer.
@@ -88,7 +94,7 @@ fn row(
     options: &SpeedsOptions<'_>,
 ) -> Row {
     let several_models = bars.iter().any(|other| other.name() != bar.name());
-    Row {
+    let mut row = Row {
         group: several_models.then(|| bar.name()),
         label: bar
             .model
@@ -106,7 +112,13 @@ fn row(
             ceiling: (options.ceiling)(&bar.run.run.machine, bar.model),
             ..Phase::default()
         },
+    };
+    let overlays = options.overlays;
+    if overlays.expected || overlays.breakdown {
+        let estimate = (options.expected)(&bar.source());
+        add_expected(&mut row, bar, estimate.as_ref());
     }
+    row
 }
 
 /// Where the numbers of each bar come from.

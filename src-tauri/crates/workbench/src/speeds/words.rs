@@ -88,5 +88,10 @@ pub(super) fn footer(bars: &[Bar<'_>], options: &SpeedsOptions<'_>) -> Vec<Strin
         .ceiling
         .then(|| (options.ceiling_source)(&with_ceiling(bars, options)))
         .flatten();
-    words::footer(&sources(bars), source, &options.time_zone)
+    let overlays = options.overlays;
+    let expected = options.expected_source.clone();
+    let expected = expected.filter(|_| overlays.expected || overlays.breakdown);
+    let says: Vec<String> = source.into_iter().chain(expected).collect();
+    let says = (!says.is_empty()).then(|| says.join(" "));
+    words::footer(&sources(bars), says, &options.time_zone)
 }

@@ -23,6 +23,7 @@ function results(fake: Fake): ResultsView {
     groups: left(groups),
     others: others.map((other) => ({ ...other, groups: left(other.groups) })),
     runs: runs.filter((run) => isThere(run.id)),
+    calibrated: fake.world.start.machine.calibrated_at !== null,
   };
 }
 

@@ -1,7 +1,9 @@
 import type { PlanRequest, PlanView, Problem, ResultRow, Speed } from "../bindings";
 import type { Fake, Handlers } from "../fake";
 import { planOf, plannable, scriptOf, type Plannable } from "../fake-runs";
+import { begun } from "./estimates";
 import { ScriptedRun } from "./scripted-run";
+import { worlds } from "./worlds";
 
 /** Every row of Models as a plan asks for it. */
 function plannables(fake: Fake): Plannable[] {
@@ -107,6 +109,7 @@ export const measure: Handlers<
   | "resumable"
   | "resume_run"
   | "painted"
+  | "calibration"
   | "calibrate"
 > = {
   plan: ({ request }, fake) => plan(fake, request),
@@ -160,12 +163,19 @@ export const measure: Handlers<
     runs.get(fake)?.painted(ticket);
     return null;
   },
-  calibrate: async (_, fake) => {
-    await fake.wait(1500);
-    const machine = fake.world.start.machine;
-    machine.read_bytes_s = 18_000_000_000;
-    machine.read_at = new Date().toISOString();
-    fake.tell({ event: "machine", machine });
-    return machine;
-  },
+  calibration: (_, fake) => fake.world.calibration,
+  calibrate: (_, fake) =>
+    begun(fake, { id: "job calibrate", kind: "calibrate", title: "This machine", row: "" }, () => {
+      const at = new Date().toISOString();
+      const { machine } = fake.world.start;
+      Object.assign(machine, {
+        read_bytes_s: 18_000_000_000,
+        read_at: at,
+        calibrated_at: at,
+      });
+      const { calibration } = worlds.usual();
+      fake.world.calibration = calibration && { ...calibration, at };
+      fake.tell({ event: "machine", machine });
+      fake.tell({ event: "models_changed" });
+    }),
 };

@@ -1,5 +1,6 @@
 import type { Facts, Job, JobState, ModelRow } from "../bindings";
 import type { Fake, Handlers } from "../fake";
+import { estimate, look, twin } from "./estimates";
 
 function rowOf(fake: Fake, id: string): { row: ModelRow; name: string } | undefined {
   for (const group of fake.world.models.groups) {
@@ -76,6 +77,9 @@ export const models: Handlers<
   | "scan"
   | "make"
   | "cancel_job"
+  | "estimate"
+  | "look"
+  | "twin"
   | "pick_folder"
   | "pick_file"
 > = {
@@ -123,6 +127,9 @@ export const models: Handlers<
     }
     return null;
   },
+  estimate: ({ request }, fake) => estimate(fake, request),
+  look: ({ source }, fake) => look(fake, source),
+  twin: ({ of }, fake) => twin(fake, of),
   pick_folder: (_, fake) => fake.world.picked,
   pick_file: (_, fake) => fake.world.picked,
 };

@@ -125,6 +125,10 @@ function shapesOf(tests: Tests): Shapes {
       const { prompt, changed } = tests;
       return { kinds: [{ kind: "prefix_cache", prompt, changed }], repetitions: 3 };
     }
+    case "roofline": {
+      const batches = Array.from({ length: 10 }, (_, power) => speed("prefill", 2 ** power, 0));
+      return { kinds: [...batches, speed("decode", 32, 0)], repetitions: 3 };
+    }
     case "sustained":
       return {
         kinds: bothSpeeds,

@@ -1,4 +1,5 @@
 import type {
+  CalibrationView,
   FigureView,
   ModelsView,
   ResultsView,
@@ -33,6 +34,8 @@ export interface World {
   resumable: ResumableRun | null;
   /** What the pickers give. */
   picked: string | null;
+  /** What the machine was measured to do. */
+  calibration: CalibrationView | null;
 }
 
 /** A command that never answers. */

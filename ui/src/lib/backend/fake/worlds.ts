@@ -1,8 +1,10 @@
 import type {
+  CalibrationView,
   ModelGroup,
   ModelRow,
   ModelsView,
   Place,
+  Predicted,
   ResultsView,
   Speed,
   Start,
@@ -27,6 +29,15 @@ interface Sketch {
   ceiling?: number | null;
   fits?: boolean | null;
   hindrance?: string;
+  /** Expected: the speed, the lower and the upper end of its band. */
+  reads?: [number, number, number];
+  writes?: [number, number, number];
+}
+
+function predicted(sketch: [number, number, number] | undefined): Predicted | null {
+  if (!sketch) return null;
+  const [tok_s, low, high] = sketch;
+  return { tok_s, low, high };
 }
 
 function row(model: string, sketch: Sketch): ModelRow {
@@ -42,9 +53,12 @@ function row(model: string, sketch: Sketch): ModelRow {
     file_bytes: sketch.megabytes * 1_000_000,
     bits_per_weight: sketch.bits,
     memory_bytes: sketch.megabytes * 1_050_000 + 190_000_000,
+    memory_source: there ? "engine" : "formula",
     fits: sketch.fits === undefined ? true : sketch.fits,
     prefill: sketch.prefill === undefined ? null : speed(sketch.prefill, 512),
     decode: sketch.decode === undefined ? null : speed(sketch.decode, 128),
+    prefill_expected: predicted(sketch.reads),
+    decode_expected: predicted(sketch.writes),
     decode_ceiling: sketch.ceiling ?? null,
     hindrance:
       sketch.hindrance ??
@@ -80,6 +94,8 @@ function builtin(): ModelGroup {
         megabytes: 91,
         bits: 4.85,
         ceiling: 205,
+        reads: [585, 530, 640],
+        writes: [121, 112, 130],
       },
     ],
   );
@@ -114,6 +130,8 @@ function usualGroups(): ModelGroup[] {
           prefill: 612,
           decode: 118,
           ceiling: 200,
+          reads: [615, 560, 670],
+          writes: [117, 110, 125],
         },
         {
           quantization: "Q4_1",
@@ -122,8 +140,18 @@ function usualGroups(): ModelGroup[] {
           prefill: 300,
           decode: 107,
           ceiling: 187,
+          reads: [315, 285, 345],
+          writes: [106, 99, 114],
         },
-        { quantization: "Q4_K_M", place: made("F16"), megabytes: 105, bits: 6.2, ceiling: 174 },
+        {
+          quantization: "Q4_K_M",
+          place: made("F16"),
+          megabytes: 105,
+          bits: 6.2,
+          ceiling: 174,
+          reads: [360, 315, 405],
+          writes: [101, 92, 110],
+        },
         {
           quantization: "Q8_0",
           megabytes: 145,
@@ -131,8 +159,19 @@ function usualGroups(): ModelGroup[] {
           prefill: 438,
           decode: 79.6,
           ceiling: 126,
+          reads: [440, 405, 475],
+          writes: [79, 74, 85],
         },
-        { quantization: "F16", megabytes: 271, bits: 16, prefill: 254, decode: 48.9, ceiling: 67 },
+        {
+          quantization: "F16",
+          megabytes: 271,
+          bits: 16,
+          prefill: 254,
+          decode: 48.9,
+          ceiling: 67,
+          reads: [260, 235, 285],
+          writes: [48, 45, 51],
+        },
       ],
     ),
     builtin(),
@@ -147,6 +186,8 @@ function usualGroups(): ModelGroup[] {
           prefill: 551,
           decode: 50.1,
           ceiling: 71,
+          reads: [560, 515, 605],
+          writes: [49, 46, 52],
         },
         {
           quantization: "Q8_0",
@@ -154,6 +195,8 @@ function usualGroups(): ModelGroup[] {
           megabytes: 292,
           bits: 8.6,
           ceiling: 62,
+          reads: [480, 430, 530],
+          writes: [44, 40, 48],
         },
       ],
     ),
@@ -161,8 +204,23 @@ function usualGroups(): ModelGroup[] {
       "Qwen3 0.6B",
       { architecture: "qwen3", parameters: 596_049_920, context_length: 40_960 },
       [
-        { quantization: "Q4_K_M", place: made("Q8_0"), megabytes: 397, bits: 5.3, ceiling: 46 },
-        { quantization: "Q8_0", megabytes: 639, bits: 8.5, ceiling: 28.4 },
+        {
+          quantization: "Q4_K_M",
+          place: made("Q8_0"),
+          megabytes: 397,
+          bits: 5.3,
+          ceiling: 46,
+          reads: [125, 112, 138],
+          writes: [33, 30, 36],
+        },
+        {
+          quantization: "Q8_0",
+          megabytes: 639,
+          bits: 8.5,
+          ceiling: 28.4,
+          reads: [107, 98, 116],
+          writes: [20.7, 19.3, 22.1],
+        },
       ],
     ),
     group(
@@ -173,7 +231,16 @@ function usualGroups(): ModelGroup[] {
         active_parameters: 3_609_000_000,
         context_length: 131_072,
       },
-      [{ quantization: "MXFP4", megabytes: 12_110, bits: 4.6, ceiling: 8.1 }],
+      [
+        {
+          quantization: "MXFP4",
+          megabytes: 12_110,
+          bits: 4.6,
+          ceiling: 8.1,
+          reads: [15, 12, 18],
+          writes: [7, 6, 8],
+        },
+      ],
     ),
     group(
       "Qwen3 30B-A3B",
@@ -184,7 +251,14 @@ function usualGroups(): ModelGroup[] {
         context_length: 40_960,
       },
       [
-        { quantization: "Q4_K_M", megabytes: 18_556, bits: 4.9, ceiling: 8.9 },
+        {
+          quantization: "Q4_K_M",
+          megabytes: 18_556,
+          bits: 4.9,
+          ceiling: 8.9,
+          reads: [13, 10, 16],
+          writes: [6.8, 5.8, 7.8],
+        },
         { quantization: "Q8_0", megabytes: 32_484, bits: 8.5, fits: false, ceiling: 5 },
       ],
     ),
@@ -200,6 +274,7 @@ function start(): Start {
       memory_bytes: 24_000_000_000,
       read_bytes_s: 18_000_000_000,
       read_at: "2026-11-30T12:02:00Z",
+      calibrated_at: "2026-11-30T12:02:00Z",
       engine: "zen4, llama.cpp 11434",
       os: "Debian 12",
     },
@@ -234,13 +309,53 @@ function list(groups: ModelGroup[]): ModelsView {
   };
 }
 
+function calibration(): CalibrationView {
+  const rate = (
+    tensor_type: string,
+    near: number,
+    far: number,
+    flops: number,
+    repacked = false,
+  ): CalibrationView["rates"][number] => ({
+    tensor_type,
+    near_bytes_s: near * 1e9,
+    far_bytes_s: far * 1e9,
+    flops_s: flops * 1e9,
+    repacked,
+  });
+  return {
+    at: "2026-11-30T12:02:00Z",
+    backend: "CPU",
+    variant: "zen4",
+    threads: 2,
+    build: 11434,
+    does_not_hold: null,
+    reads: [
+      { buffer_bytes: 4_194_304, bytes_s: 61_000_000_000 },
+      { buffer_bytes: 98_000_000, bytes_s: 24_300_000_000 },
+      { buffer_bytes: 1_200_000_000, bytes_s: 18_000_000_000 },
+    ],
+    rates: [
+      rate("F32", 40.2, 17.6, 61),
+      rate("F16", 38.4, 17.4, 92),
+      rate("Q4_0", 21.8, 15.9, 168, true),
+      rate("Q4_K", 19.1, 14.8, 141, true),
+      rate("Q5_K", 16.6, 13.9, 96),
+      rate("Q6_K", 15.2, 13.7, 102),
+      rate("Q8_0", 33.0, 17.1, 149),
+    ],
+    last_level_cache_bytes: 314_572_800,
+    ubatch: 512,
+  };
+}
+
 function world(): World {
   return {
     delay: 0,
     pace: 1,
     start: start(),
     models: list([]),
-    results: { groups: [], others: [], runs: [] },
+    results: { groups: [], others: [], runs: [], calibrated: false },
     pages: {},
     figure: null,
     script: "usual",
@@ -249,6 +364,7 @@ function world(): World {
     gpus: [],
     resumable: null,
     picked: "/home/ada/models",
+    calibration: calibration(),
   };
 }
 
@@ -260,9 +376,15 @@ function empty(): World {
     ...made.start.machine,
     read_bytes_s: null,
     read_at: null,
+    calibrated_at: null,
     engine: null,
   };
-  for (const each of made.models.groups) for (const row of each.rows) row.decode_ceiling = null;
+  made.calibration = null;
+  for (const each of made.models.groups) {
+    for (const row of each.rows) {
+      Object.assign(row, { decode_ceiling: null, prefill_expected: null, decode_expected: null });
+    }
+  }
   return made;
 }
 
@@ -331,6 +453,7 @@ function longNames(): World {
     })),
     others: usualResults().others,
     runs: [],
+    calibrated: true,
   });
   made.models.folders[0] = {
     id: "folder 1",
@@ -341,6 +464,19 @@ function longNames(): World {
   };
   made.start.machine.cpu = "AMD Ryzen Threadripper PRO 7995WX 96-Cores with everything";
   made.start.notices = [`The history was read, but ${"a long sentence ".repeat(12)}follows.`];
+  return made;
+}
+
+/** Measured, and the machine was never calibrated. */
+function uncalibrated(): World {
+  const made = usual();
+  made.start.machine = { ...made.start.machine, calibrated_at: null };
+  made.calibration = null;
+  for (const each of made.models.groups) {
+    for (const row of each.rows) {
+      Object.assign(row, { prefill_expected: null, decode_expected: null });
+    }
+  }
   return made;
 }
 
@@ -413,6 +549,7 @@ function hostile(): World {
       models: names.join(", "),
       sentence: `"><svg onload=alert(1)> ${run.sentence}`,
     })),
+    calibrated: true,
   });
   const row = made.models.groups[0]?.rows[0];
   if (row) row.quantization = "<script>alert(1)</script>";
@@ -435,7 +572,15 @@ function slow(): World {
 }
 
 /** The worlds there are. */
-export const worlds = { empty, usual, "long names": longNames, failures, hostile, slow };
+export const worlds = {
+  empty,
+  usual,
+  "long names": longNames,
+  failures,
+  hostile,
+  slow,
+  uncalibrated,
+};
 
 /** The name of one of them. */
 export type WorldName = keyof typeof worlds;

@@ -20,7 +20,11 @@ pub(in crate::app) fn of_figure(
     quality: Option<&Test>,
 ) -> Vec<Statement> {
     match input {
-        FigureInput::Speeds(_) => Vec::new(),
+        // What is said of single speeds takes more than the figure has.
+        FigureInput::Speeds(_)
+        | FigureInput::Roofline(_)
+        | FigureInput::Breakdown(_)
+        | FigureInput::Estimate(_) => Vec::new(),
         FigureInput::Context(input) => context(input, row),
         FigureInput::Users(input) => users(input, row),
         FigureInput::FirstToken(input) => first_token(input, row),

@@ -73,6 +73,7 @@ impl Choice {
             Tests::FirstToken { .. } => own("first_token", SERVED_REPETITIONS),
             Tests::PrefixCache { .. } => own("prefix_cache", SERVED_REPETITIONS),
             Tests::Sustained { minutes } => named(presets::sustained(minutes * 60)),
+            Tests::Roofline => named(presets::roofline()),
             Tests::Tune { .. } => own(tune::PRESET, 1),
             Tests::Offload => own("offload", presets::quick().repetitions),
             Tests::Own {
@@ -124,6 +125,7 @@ impl Choice {
         match &self.tests {
             Tests::Quick | Tests::Offload => presets::quick().tests,
             Tests::Article => presets::article().tests,
+            Tests::Roofline => presets::roofline().tests,
             // The tests that it races with: what they take tells what it will take.
             Tests::Tune { target } => {
                 let tests = tuning::target(*target).tests();
