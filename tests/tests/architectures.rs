@@ -1,9 +1,11 @@
-//! Made-up models of every architecture (`data/archs/shapes.jsonl`), each given the tensors that the
-//! engine asks for, and what the engine would allocate for them held against the closed forms.
+//! Made-up models of every architecture, each given the tensors that the engine asks for, and what
+//! the engine would allocate for them held against the closed forms.
 //!
-//! The engine says which key or tensor is missing and which shape it expects: so a header grows
-//! until it is accepted. Some never are (keys that no real model has together end the engine), so
-//! the number of those that were compared is asserted.
+//! Layers, windows and the kinds of layers are those of `data/archs/shapes.jsonl`; sizes are such
+//! that the engine can build a graph of them. The engine says which key or tensor is missing and
+//! which shape it expects: so a header grows until it is accepted. Some never are (a key whose
+//! meaning has to be known, tensors that depend on each other), so the number of those that were
+//! compared is asserted.
 // Everything here is a test: helpers may end it as tests do.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -30,20 +32,83 @@ const PATIENCE: usize = 2000;
 struct MadeUp {
     architecture: String,
     keys: Map<String, Value>,
-    bytes: BTreeMap<String, u64>,
 }
 
+/// Sizes that go together, whatever the architecture.
+const SIZES: [(&str, u32); 15] = [
+    ("embedding_length", 256),
+    ("attention.head_count", 4),
+    ("attention.head_count_kv", 2),
+    ("attention.key_length", 64),
+    ("attention.value_length", 64),
+    ("feed_forward_length", 512),
+    ("rope.dimension_count", 64),
+    ("ssm.inner_size", 512),
+    ("ssm.state_size", 16),
+    ("ssm.time_step_rank", 8),
+    ("ssm.group_count", 1),
+    ("ssm.conv_kernel", 4),
+    ("nextn_predict_layers", 0),
+    ("attention.shared_kv_layers", 0),
+    ("num_loops", 1),
+];
+
+/// Sizes that a model has only where its architecture uses them: the engine takes the first that
+/// it finds.
+const OF_SOME: [(&str, &[&str]); 7] = [
+    ("attention.key_length_mla", &[]),
+    ("attention.value_length_mla", &[]),
+    ("attention.key_length_swa", &[]),
+    ("attention.value_length_swa", &[]),
+    ("wkv.head_size", &["rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7"]),
+    (
+        "kda.head_dim",
+        &["bailingmoe3", "glm5-next", "kimi-k3", "kimi-linear"],
+    ),
+    ("shortconv.l_cache", &["lfm2", "lfm2moe"]),
+];
+
+/// Architectures whose layers without KV heads are recurrent.
+const HYBRIDS: [&str; 11] = [
+    "bailingmoe3",
+    "glm5-next",
+    "granitehybrid",
+    "jamba",
+    "kimi-k3",
+    "kimi-linear",
+    "lfm2",
+    "lfm2moe",
+    "nemotron_h",
+    "nemotron_h_moe",
+    "plamo2",
+];
+
+/// Architectures that the engine refuses without experts.
+const EXPERTS: &str = "afmoe arctic bailingmoe bailingmoe2 bailingmoe3 cohere2moe dbrx deepseek \
+    deepseek2 deepseek32 deepseek4 dots1 dots3note ernie4_5-moe exaone-moe glm-dsa glm4moe \
+    glm5-next gpt-oss granitemoe grovemoe grok hunyuan-moe hunyuan_vl hy_v3 hy_v4 kimi-linear \
+    kimi-k3 laguna lfm2moe llada-moe llama4 minimax-01 minimax-m2 minimax-m3 mistral4 \
+    nemotron_h_moe olmoe phimoe qwen2moe qwen3moe qwen3next qwen35moe qwen3vlmoe qwen4exp rnd1 \
+    smallthinker step35 maple mimo2 mellum spark2_5 muse-glimmer";
+
+const SETTINGS: [&str; 5] = [
+    "c100",
+    "c4096-f16",
+    "c4096-nofa",
+    "c4096-s4-split",
+    "c4096-s4-unified",
+];
+
 /// A header that grows.
-struct Growing<'a> {
-    of: &'a MadeUp,
+struct Growing {
     keys: BTreeMap<String, Field>,
     tensors: Vec<(String, Vec<u64>)>,
     /// Shapes by what a tensor is for: layers are mostly alike.
     shapes: BTreeMap<String, Vec<u64>>,
 }
 
-impl<'a> Growing<'a> {
-    fn of(made_up: &'a MadeUp) -> Self {
+impl Growing {
+    fn of(made_up: &MadeUp) -> Self {
         let architecture = &made_up.architecture;
         let mut keys = BTreeMap::new();
         keys.insert(
@@ -52,11 +117,36 @@ impl<'a> Growing<'a> {
         );
         keys.insert("tokenizer.ggml.model".to_owned(), Field::from("none"));
         keys.insert(format!("{architecture}.vocab_size"), Field::from(128_u32));
+        let name = |key: &str| format!("{architecture}.{key}");
         for (key, value) in &made_up.keys {
-            keys.insert(format!("{architecture}.{key}"), field(value));
+            let others = OF_SOME.iter().find(|(some, _)| some == key);
+            if others.is_none_or(|(_, users)| users.contains(&architecture.as_str())) {
+                keys.insert(name(key), field(value));
+            }
+        }
+        for (key, size) in SIZES {
+            keys.insert(name(key), Field::from(size));
+        }
+        let heads = made_up.keys.get("attention.head_count_kv");
+        if let (true, Some(Value::Array(heads))) = (HYBRIDS.contains(&architecture.as_str()), heads)
+        {
+            let heads: Vec<u32> = heads.iter().map(|n| if *n == 0 { 0 } else { 2 }).collect();
+            keys.insert(name("attention.head_count_kv"), Field::from(&heads[..]));
+        }
+        if EXPERTS
+            .split_whitespace()
+            .any(|known| known == architecture)
+        {
+            for (key, size) in [
+                ("expert_count", 4_u32),
+                ("expert_used_count", 2),
+                ("expert_feed_forward_length", 128),
+                ("expert_shared_feed_forward_length", 128),
+            ] {
+                keys.insert(name(key), Field::from(size));
+            }
         }
         Self {
-            of: made_up,
             keys,
             tensors: Vec::new(),
             shapes: BTreeMap::new(),
@@ -80,7 +170,12 @@ impl<'a> Growing<'a> {
 
     /// Takes up what the engine misses; `None` when it says nothing that helps.
     fn learn(&mut self, message: &str) -> Option<()> {
-        if let Some(name) = between(message, "missing tensor '", "'") {
+        let missing = between(message, "missing tensor '", "'")
+            .or_else(|| between(message, "tensor '", "' not found"));
+        if let Some(name) = missing {
+            if self.tensors.iter().any(|(known, _)| known == name) {
+                return None;
+            }
             let shape = self.shapes.get(&role(name)).cloned();
             let shape = shape.unwrap_or_else(|| vec![1]);
             self.tensors.push((name.to_owned(), shape));
@@ -102,11 +197,28 @@ impl<'a> Growing<'a> {
             self.shapes.insert(role(name), shape);
             return Some(());
         }
+        if let Some((key, rest)) = message.split_once(" has wrong type ") {
+            let key = key.split(' ').next_back()?;
+            let (_, wanted) = rest.split_once("expected type ")?;
+            let value = match wanted.trim_end_matches('.') {
+                "f32" => Field::from(1_f32),
+                "bool" => Field::from(true),
+                "i32" => Field::from(1_i32),
+                _ => return None,
+            };
+            let before = self.keys.insert(key.to_owned(), value.clone());
+            return (before.as_ref() != Some(&value)).then_some(());
+        }
         let key = message.split("key not found in model: ").nth(1)?;
         let key = key.trim_end_matches('.').to_owned();
-        let value = if key.ends_with("epsilon") || key.ends_with("eps") {
+        let value = if key.ends_with("dimension_sections") {
+            Field::from(&[1_i32; 4][..])
+        } else if key.ends_with("epsilon") || key.ends_with("eps") {
             Field::from(1e-5_f32)
-        } else if key.contains("scale") || key.contains("freq_base") {
+        } else if ["scale", "freq_base", "clamp", "limit"]
+            .iter()
+            .any(|part| key.contains(part))
+        {
             Field::from(1_f32)
         } else {
             Field::from(2_u32)
@@ -208,10 +320,8 @@ fn grown(
     made_up: &MadeUp,
 ) -> Result<(PathBuf, Vec<Foreseen>), String> {
     let mut growing = Growing::of(made_up);
-    let contexts: Vec<_> = growing
-        .of
-        .bytes
-        .keys()
+    let contexts: Vec<_> = SETTINGS
+        .iter()
         .map(|name| context(&formula(name)))
         .collect();
     for _ in 0..PATIENCE {
@@ -257,16 +367,16 @@ fn the_engine_and_the_closed_forms_agree_on_made_up_models() {
             }
         };
         let shape = Shape::from_model(&twospeed_gguf::read(&path).unwrap()).unwrap();
-        for ((name, bytes), answer) in made_up.bytes.iter().zip(&answers) {
+        for (name, answer) in SETTINGS.iter().zip(&answers) {
             let Foreseen::Placed(placement) = answer else {
                 panic!("{answer:?}");
             };
             let engine = [BufferUse::Kv, BufferUse::State].map(|holds| held(placement, holds));
             let cache = Cache::of(&shape, &formula(name)).unwrap();
             let closed = [cache.kv().0, cache.state.0];
-            if engine != closed || closed.iter().sum::<u64>() != *bytes {
+            if engine != closed {
                 wrong.push(format!(
-                    "{} {name}: engine {engine:?}, closed forms {closed:?}, before {bytes}",
+                    "{} {name}: engine {engine:?}, closed forms {closed:?}",
                     made_up.architecture
                 ));
             }
@@ -276,5 +386,5 @@ fn the_engine_and_the_closed_forms_agree_on_made_up_models() {
     println!("compared {}: {compared:?}", compared.len());
     println!("given up:\n{}", given_up.join("\n"));
     assert_eq!(wrong, [""; 0], "[KV, state]");
-    assert!(compared.len() >= 100, "{compared:?}");
+    assert!(compared.len() >= 105, "{} {compared:?}", compared.len());
 }
