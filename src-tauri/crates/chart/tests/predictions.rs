@@ -564,7 +564,7 @@ fn spent() -> impl Strategy<Value = Spent> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_roofline_of_anything_is_drawn_clear_of_itself(

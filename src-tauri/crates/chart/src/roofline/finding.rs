@@ -3,8 +3,12 @@
 use crate::curves::in_title;
 use crate::number;
 use crate::rows::Names;
+use crate::text::{self, Weight};
 
 use super::Prepared;
+
+/// Names that take more px than this together are left to the plot.
+const NAMES: f64 = 260.0;
 
 /// Where arithmetic becomes the limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -73,6 +77,12 @@ fn several(rows: &[Prepared]) -> Option<String> {
     if least == most {
         return Some(format!(
             "The limit moves from memory to arithmetic at {most} tokens per step in each"
+        ));
+    }
+    let names = text::width(&format!("{first}{last}"), 20.0, Weight::SemiBold);
+    if names > NAMES {
+        return Some(format!(
+            "The limit moves from memory to arithmetic at {least} to {most} tokens per step"
         ));
     }
     Some(format!(

@@ -18,7 +18,7 @@ use super::{Form, Phase, Prepared};
 const WHISKER: &str = "line: ± 1 s.d.";
 const SAMPLES: &str = "dots: samples";
 const BAND: &str = "Grey: expected range.";
-const STRIP: &str = "Strip below a bar: what the expected time is made of; weights in full colour, \
+const STRIP: &str = "Strip: what the expected time is made of; weights in full colour, \
                      attention and cache in half tone, fixed work in grey.";
 const BEYOND: &str = "Some expected ranges lie beyond the axis.";
 

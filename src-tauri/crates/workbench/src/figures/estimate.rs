@@ -12,9 +12,12 @@ pub(super) fn estimates(rows: &[Predicted<'_>], options: PredictedOptions<'_>) -
     Estimates {
         subject: subject_of(rows),
         subtitle: format!(
-            "{} Dots are measured, grey is what the machine’s calibration lets expect, dashed is \
-             what its limits allow.",
-            measured_words(rows)
+            "{} {} is what the machine’s calibration lets expect, dashed is what its limits allow.",
+            measured_words(rows),
+            match rows.iter().any(|row| row.source.is_some()) {
+                true => "Dots are measured, grey",
+                false => "Grey",
+            }
         ),
         prefill_test: lengths(rows, 0).map(|n| format!("reading a prompt of {n} tokens")),
         decode_test: lengths(rows, 1).map(|n| format!("writing {n} tokens")),
