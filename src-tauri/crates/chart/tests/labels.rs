@@ -5,7 +5,9 @@ mod picture;
 
 use inputs::HOSTILE;
 use proptest::prelude::*;
-use twospeed_chart::{Expected, Frame, MARGIN, Measured, Overlays, Phase, Row, Speeds, Theme, speeds};
+use twospeed_chart::{
+    Expected, Frame, MARGIN, Measured, Overlays, Phase, Row, Speeds, Theme, speeds,
+};
 
 /// The margin less what a letter with two accents rises into it.
 const SLACK: f64 = MARGIN - 12.0;

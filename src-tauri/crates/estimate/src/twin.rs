@@ -449,7 +449,7 @@ mod tests {
     #[test]
     fn types_stand_in_the_proportion_of_the_whole_model_in_every_run_of_layers() {
         // As in Q4_K_M: the first and last eighth have more bits, and every third between.
-        let more = |layer: usize| layer < 4 || layer >= 28 || (layer - 4) % 3 == 2;
+        let more = |layer: usize| !(4..28).contains(&layer) || (layer - 4) % 3 == 2;
         let types: Vec<_> = (0..32).map(|l| if more(l) { Q6K } else { Q4K }).collect();
         let share = types.iter().filter(|t| **t == Q6K).count() as f64 / 32.0;
         let twins = layers(&types);

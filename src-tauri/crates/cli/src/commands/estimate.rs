@@ -301,7 +301,11 @@ fn expected(out: &mut dyn Write, estimate: &Estimate, grounds: &Grounds) -> std:
     );
     line(out, "expected decode", &speed)?;
     if elsewhere {
-        return line(out, "which rests on", "published measurements: see the notes");
+        return line(
+            out,
+            "which rests on",
+            "published measurements: see the notes",
+        );
     }
     line(out, "which rests on", &basis_words(&estimate.basis))
 }

@@ -137,8 +137,14 @@ fn a_context_that_cannot_fit_is_refused_with_both_sizes() {
         bytes: needs,
         instead: Some(Box::new(|free| format!("{free} would hold 7 tokens."))),
     };
-    let sentence = test.refusal(Some(knows), Some(20 << 30)).unwrap().to_string();
-    assert!(sentence.ends_with("is free. 21474836480 would hold 7 tokens."), "{sentence}");
+    let sentence = test
+        .refusal(Some(knows), Some(20 << 30))
+        .unwrap()
+        .to_string();
+    assert!(
+        sentence.ends_with("is free. 21474836480 would hold 7 tokens."),
+        "{sentence}"
+    );
 }
 
 #[test]

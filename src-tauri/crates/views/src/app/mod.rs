@@ -4,8 +4,8 @@
 //! A face makes an [`App`] and calls its methods; it brings an engine and a [`Desk`]. Nothing here
 //! waits for the history or for a scan before the first view is there.
 
-mod catalogue;
 mod calibration;
+mod catalogue;
 mod cautions;
 mod compare;
 mod environment;
@@ -127,7 +127,11 @@ impl App {
         app.open_history();
         // Ready when the first view asks for the list.
         let early = app.clone();
-        app.runtime.spawn_blocking(move || early.keep_builtin());
+        app.runtime.spawn_blocking(move || {
+            // What a killed program left behind.
+            twospeed_workbench::twin::remove_left_twins(&early.data_folder);
+            early.keep_builtin();
+        });
         app
     }
 

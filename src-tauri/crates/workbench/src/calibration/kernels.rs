@@ -87,9 +87,10 @@ pub fn set_sizes(machine: &Machine, available: Option<u64>) -> SetSizes {
     SetSizes {
         within: (cache / WITHIN).min(MOST_WITHIN),
         beyond,
-        held_down_by: (beyond < cache.saturating_mul(BEYOND)).then(|| match room < MOST_BEYOND {
-            true => HeldDown::Memory,
-            false => HeldDown::Time,
+        held_down_by: (beyond < cache.saturating_mul(BEYOND)).then_some(if room < MOST_BEYOND {
+            HeldDown::Memory
+        } else {
+            HeldDown::Time
         }),
     }
 }

@@ -18,7 +18,8 @@ use twospeed_chart::{Error, Figure, Frame, Name};
 use twospeed_history::WholeRun;
 
 pub use predicted::{
-    Predicted, PredictedKind, PredictedOptions, Predictor, expected_source, predicted, predicted_series,
+    Predicted, PredictedKind, PredictedOptions, Predictor, expected_source, predicted,
+    predicted_series,
 };
 pub use series::{FigureKind, is_sustained, newest_quality, series};
 pub use source::{Source, alike, is_done, variant};

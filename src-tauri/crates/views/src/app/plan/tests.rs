@@ -84,7 +84,10 @@ fn presets_are_the_cores() {
     assert_eq!(names(&article, 8192), names(&quick, 8192));
     assert_eq!(article.repetitions, 5);
     let roofline = Choice::of(&Tests::Roofline).unwrap();
-    assert_eq!((roofline.preset.as_str(), roofline.repetitions), ("roofline", 3));
+    assert_eq!(
+        (roofline.preset.as_str(), roofline.repetitions),
+        ("roofline", 3)
+    );
     let roofline = names(&roofline, 8192);
     assert_eq!((roofline.len(), roofline[0].as_str()), (11, "pp1"));
 }
