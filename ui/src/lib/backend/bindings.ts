@@ -85,6 +85,23 @@ temperature_c: number | null,
 watts: number | null, };
 
 /**
+ * What expected speeds rest on.
+ */
+export type BasisView = { 
+/**
+ * The calibration they come from; `None` = none holds, and only ceilings are known.
+ */
+calibrated: CalibratedAt | null, 
+/**
+ * Why none holds, a few words: `not calibrated for 4 threads (for 2 it is)`.
+ */
+why_not: string | null, 
+/**
+ * Own runs that corrected them.
+ */
+corrected_by_runs: number, };
+
+/**
  * Both speeds, tokens per second, as far as they matter.
  */
 export type BothSpeeds = { 
@@ -96,6 +113,111 @@ prefill: number | null,
  * Decode.
  */
 decode: number | null, };
+
+/**
+ * What a layer keeps.
+ */
+export type CacheKind = "full" | "window" | "indexer" | "compressed";
+
+/**
+ * The cache of the layers of one kind: layers x cells x bytes of a row.
+ */
+export type CachePartView = { 
+/**
+ * What these layers keep.
+ */
+kind: CacheKind, 
+/**
+ * How many they are.
+ */
+layers: number, 
+/**
+ * Cells of each, all streams together.
+ */
+cells: number, 
+/**
+ * Heads of keys and values; `None` where the layers differ, or a row is no whole number of
+ * heads.
+ */
+kv_heads: number | null, 
+/**
+ * Elements of one key in a row; `None` where the layers differ.
+ */
+key_elements: number | null, 
+/**
+ * Elements of one value; 0 where only keys are kept.
+ */
+value_elements: number | null, 
+/**
+ * Bytes of a cell of one layer, the mean where the layers differ.
+ */
+cell_bytes: number, 
+/**
+ * All of it, bytes.
+ */
+bytes: number, };
+
+/**
+ * Which calibration.
+ */
+export type CalibratedAt = { 
+/**
+ * When.
+ */
+at: string, 
+/**
+ * CPU variant.
+ */
+variant: string, 
+/**
+ * Threads that computed.
+ */
+threads: number, };
+
+/**
+ * What this machine's engine was measured to do.
+ */
+export type CalibrationView = { 
+/**
+ * When.
+ */
+at: string, 
+/**
+ * `CPU`.
+ */
+backend: string, 
+/**
+ * CPU variant.
+ */
+variant: string, 
+/**
+ * Threads that computed.
+ */
+threads: number, 
+/**
+ * llama.cpp's build number.
+ */
+build: number, 
+/**
+ * Why it does not stand for runs as they are set up now, a few words; `None` = it does.
+ */
+does_not_hold: string | null, 
+/**
+ * Read speed by size of the buffer, the smallest first.
+ */
+reads: Array<ReadAt>, 
+/**
+ * Speed of matrices by tensor type, as they lie in the list of types.
+ */
+rates: Array<MatrixRate>, 
+/**
+ * Size of the last-level cache, bytes.
+ */
+last_level_cache_bytes: number | null, 
+/**
+ * Tokens of a micro-batch that prefill's rates hold for.
+ */
+ubatch: number, };
 
 /**
  * Why two results may not be comparable.
@@ -159,6 +281,185 @@ number: number,
  * For `painted`.
  */
 ticket: number, };
+
+/**
+ * The settings that memory and speeds depend on.
+ */
+export type EstimateAt = { 
+/**
+ * Tokens of context, of all users together.
+ */
+context: number, 
+/**
+ * People at once, each with a part of the context.
+ */
+users: number, 
+/**
+ * Type of keys and values: `f16`, `q8_0`, `q4_0`.
+ */
+cache: string, 
+/**
+ * `auto`, `on`, `off`.
+ */
+flash_attention: string, };
+
+/**
+ * What is asked.
+ */
+export type EstimateRequest = { 
+/**
+ * A row of Models, or a header that was looked at.
+ */
+of: string, 
+/**
+ * With these settings.
+ */
+at: EstimateAt, 
+/**
+ * The engine is asked what it would allocate, which takes a moment; otherwise its answer is
+ * taken only where it is known already.
+ */
+exact: boolean, };
+
+/**
+ * What a model takes with these settings and how fast it is expected to be. Nothing of it was
+ * measured with this model, except where the twin says so of its own.
+ */
+export type EstimateView = { 
+/**
+ * As it was asked.
+ */
+of: string, 
+/**
+ * As it was asked.
+ */
+at: EstimateAt, 
+/**
+ * Memory by part.
+ */
+memory: MemoryView, 
+/**
+ * How the cache comes to its size, one entry for each kind of layer.
+ */
+cache: Array<CachePartView>, 
+/**
+ * What one cached token takes, bytes.
+ */
+cache_bytes_per_token: number | null, 
+/**
+ * Why the engine refuses these settings, a sentence.
+ */
+refused: string | null, 
+/**
+ * Weights that a decoded token reads, bytes.
+ */
+weight_bytes_per_token: number | null, 
+/**
+ * What decode of one user cannot exceed here, tokens per second.
+ */
+decode_ceiling: number | null, 
+/**
+ * Speeds with an empty cache, and with one that is nearly full.
+ */
+speeds: Array<SpeedsAt>, 
+/**
+ * Where the time of one decoded token of each user goes with an empty cache; empty = not
+ * calibrated.
+ */
+decode_parts: Array<TimePart>, 
+/**
+ * Where the time of a prompt goes.
+ */
+prefill_parts: Array<TimePart>, 
+/**
+ * What the expected speeds rest on.
+ */
+basis: BasisView, 
+/**
+ * What a twin of it ran at.
+ */
+twin: TwinView | null, 
+/**
+ * What a reader should know, sentences.
+ */
+notes: Array<string>, };
+
+/**
+ * Why a measured speed may lie outside the band.
+ */
+export type ExpectedReason = { "reason": "disturbed" } | { "reason": "threads", 
+/**
+ * Threads that ran.
+ */
+ran: number, 
+/**
+ * Threads of the calibration.
+ */
+calibrated: number, } | { "reason": "variant", 
+/**
+ * The one that ran.
+ */
+ran: string, 
+/**
+ * The one of the calibration.
+ */
+calibrated: string, } | { "reason": "build", 
+/**
+ * The one that ran.
+ */
+ran: number, 
+/**
+ * The one of the calibration.
+ */
+calibrated: number, } | { "reason": "resembling", 
+/**
+ * Of the expected time.
+ */
+share: number, } | { "reason": "published" };
+
+/**
+ * Where a measured speed lies.
+ */
+export type ExpectedVerdict = "within" | "faster" | "slower";
+
+/**
+ * How experts are used.
+ */
+export type ExpertUse = { 
+/**
+ * Experts that a token uses in a layer.
+ */
+used: number, 
+/**
+ * Of so many.
+ */
+of: number, 
+/**
+ * Tokens of a prompt from which 19 of 20 experts are touched.
+ */
+nearly_all_from: number, };
+
+/**
+ * A part of a token's time.
+ */
+export type ExplainedPart = { 
+/**
+ * What takes it.
+ */
+portion: Portion, 
+/**
+ * Milliseconds.
+ */
+ms: number, 
+/**
+ * Of the whole time.
+ */
+share: number, };
+
+/**
+ * One of the two speeds.
+ */
+export type ExplainedPhase = "prefill" | "decode";
 
 /**
  * What to save, and where.
@@ -441,7 +742,7 @@ data: FigureData,
  */
 row_results: Array<string>, 
 /**
- * What explains the focused result: three of them where there is enough to say.
+ * What explains the focused result, the one that says most first.
  */
 statements: Array<Statement>, 
 /**
@@ -583,6 +884,19 @@ error: number,
 base: AgainstBaseModel | null, };
 
 /**
+ * A part of the way to the ceiling.
+ */
+export type GapPart = { 
+/**
+ * What takes it; all that is read as weights is one.
+ */
+portion: Portion, 
+/**
+ * Milliseconds.
+ */
+ms: number, };
+
+/**
  * Tests of a model that cannot be measured.
  */
 export type Hindrance = { 
@@ -604,6 +918,35 @@ sentence: string,
 rows: Array<RowKind>, };
 
 /**
+ * A change of one thing with which it would fit.
+ */
+export type Instead = { "instead": "context", 
+/**
+ * At most so many tokens.
+ */
+tokens: number, } | { "instead": "cache", 
+/**
+ * `q8_0`.
+ */
+cache: string, } | { "instead": "users", 
+/**
+ * At most so many.
+ */
+users: number, } | { "instead": "quantization", 
+/**
+ * Row of Models.
+ */
+row: string, 
+/**
+ * Its label.
+ */
+quantization: string, 
+/**
+ * What it needs, bytes.
+ */
+bytes: number, };
+
+/**
  * A piece of work.
  */
 export type Job = { 
@@ -616,11 +959,12 @@ id: string,
  */
 kind: JobKind, 
 /**
- * What it makes, to show: `SmolLM2 135M Instruct Q4_K_M`.
+ * What it makes or is about, to show: `SmolLM2 135M Instruct Q4_K_M`.
  */
 title: string, 
 /**
- * Row of Models that it makes: its chip shows the progress.
+ * Row of Models that it makes, whose chip shows the progress; of a twin the row or header that
+ * it is about; of a calibration nothing.
  */
 row: string, 
 /**
@@ -654,13 +998,66 @@ bytes: number | null,
  */
 bytes_total: number | null, } | { "state": "done", 
 /**
- * Row in Models.
+ * Row in Models, or what it was about.
  */
 row: string, } | { "state": "failed", 
 /**
  * Why.
  */
 problem: Problem, } | { "state": "cancelled" };
+
+/**
+ * A header that was looked at.
+ */
+export type Looked = { 
+/**
+ * To ask for an estimate or a twin: a row of Models, where it is one.
+ */
+id: string, 
+/**
+ * Name of the model.
+ */
+name: string, 
+/**
+ * Label of its quantization.
+ */
+quantization: string, 
+/**
+ * Where it is, to show.
+ */
+from: string, 
+/**
+ * It is in the list of models.
+ */
+is_row: boolean, 
+/**
+ * Parameters.
+ */
+parameters: number | null, 
+/**
+ * Those that one token uses, where they are fewer.
+ */
+active_parameters: number | null, 
+/**
+ * What the whole file is, bytes.
+ */
+file_bytes: number | null, 
+/**
+ * What was read of it over the network, bytes; `None` where it is on this disk.
+ */
+fetched_bytes: number | null, 
+/**
+ * Layers.
+ */
+layers: number | null, 
+/**
+ * The context it was trained for, tokens.
+ */
+context_length: number | null, 
+/**
+ * What a reader should know, sentences.
+ */
+notes: Array<string>, };
 
 /**
  * The machine chip.
@@ -686,7 +1083,11 @@ read_bytes_s: number | null,
  * When that was measured.
  */
 read_at: string | null, 
-calibrated_at: string | null,
+/**
+ * When the calibration that expected speeds rest on was made; `None` = there is none for the
+ * settings of now.
+ */
+calibrated_at: string | null, 
 /**
  * CPU variant and build that ran last: `zen4, llama.cpp 11434`; `None` before any run.
  */
@@ -820,6 +1221,85 @@ text: string, };
 export type MarkKind = "bar" | "point" | "part" | "reused" | "missing" | "ceiling" | "band" | "sample";
 
 /**
+ * How fast matrices of one type are gone through.
+ */
+export type MatrixRate = { 
+/**
+ * `Q4_K`.
+ */
+tensor_type: string, 
+/**
+ * With one token, from a cache: weights read per second, bytes; `None` = not measured.
+ */
+near_bytes_s: number | null, 
+/**
+ * With one token, from memory.
+ */
+far_bytes_s: number | null, 
+/**
+ * With a micro-batch: operations per second.
+ */
+flops_s: number | null, 
+/**
+ * The weights are repacked for this CPU.
+ */
+repacked: boolean, };
+
+/**
+ * Who says how much memory is taken.
+ */
+export type MemoryFrom = "engine" | "formula";
+
+/**
+ * Memory by part, bytes.
+ */
+export type MemoryView = { 
+/**
+ * Weights as they are loaded.
+ */
+weights_bytes: number | null, 
+/**
+ * Keys and values.
+ */
+kv_bytes: number | null, 
+/**
+ * Recurrent state.
+ */
+state_bytes: number | null, 
+/**
+ * Working buffers; `None` where the engine was not asked.
+ */
+compute_bytes: number | null, 
+/**
+ * Logits.
+ */
+output_bytes: number | null, 
+/**
+ * All of it; `None` where a part is not known.
+ */
+total_bytes: number | null, 
+/**
+ * What is known of it.
+ */
+at_least_bytes: number, 
+/**
+ * Memory that is free now.
+ */
+free_bytes: number | null, 
+/**
+ * That fits; `None` where what is known does not decide it.
+ */
+fits: boolean | null, 
+/**
+ * Who says so.
+ */
+source: MemoryFrom, 
+/**
+ * What would fit instead, where it does not.
+ */
+instead: Array<Instead>, };
+
+/**
  * A base model with its quantizations.
  */
 export type ModelGroup = { 
@@ -889,12 +1369,14 @@ file_bytes: number | null,
  */
 bits_per_weight: number | null, 
 /**
- * Memory of weights, cache and state at the view's context, bytes.
+ * Memory at the view's context, bytes: all of it where the engine was asked, otherwise without
+ * its working buffers.
  */
 memory_bytes: number | null, 
-memory_source: MemoryFrom,
-prefill_expected: Predicted | null,
-decode_expected: Predicted | null,
+/**
+ * Who says so.
+ */
+memory_source: MemoryFrom, 
 /**
  * That fits into the memory that is free now.
  */
@@ -907,6 +1389,14 @@ prefill: Speed | null,
  * The newest measured decode here.
  */
 decode: Speed | null, 
+/**
+ * What prefill of 512 tokens is expected to be; `None` = not calibrated, or not known.
+ */
+prefill_expected: Predicted | null, 
+/**
+ * What decode is expected to be.
+ */
+decode_expected: Predicted | null, 
 /**
  * What decode cannot exceed here, tokens per second; `None` = read speed not measured.
  */
@@ -1169,6 +1659,28 @@ seconds: number | null,
 ceiling: number | null, };
 
 /**
+ * A kind of work that takes time.
+ */
+export type Portion = "weights" | "experts" | "output" | "attention" | "state" | "layers" | "step";
+
+/**
+ * A speed that was worked out, not measured.
+ */
+export type Predicted = { 
+/**
+ * Tokens per second.
+ */
+tok_s: number, 
+/**
+ * Lower end of the band.
+ */
+low: number, 
+/**
+ * Upper end.
+ */
+high: number, };
+
+/**
  * What went wrong: the page branches on the code and shows the message.
  */
 export type Problem = { 
@@ -1184,6 +1696,49 @@ message: string,
  * More for those who want to know: log lines, a path.
  */
 details: string | null, };
+
+/**
+ * A side of a comparison of two quantizations.
+ */
+export type RateSide = { 
+/**
+ * Its label.
+ */
+label: string, 
+/**
+ * ggml's name of the type that most of its work is done in.
+ */
+tensor_type: string, 
+/**
+ * Operations per second that a matrix of it times a batch of tokens is done with here.
+ */
+flops_s: number, 
+/**
+ * Bytes of weights that a token reads.
+ */
+weight_bytes: number, };
+
+/**
+ * How fast a buffer is read.
+ */
+export type ReadAt = { 
+/**
+ * Its size.
+ */
+buffer_bytes: number, 
+/**
+ * Bytes per second.
+ */
+bytes_s: number, };
+
+/**
+ * What a statement rests on.
+ */
+export type Rests = { "rests": "file" } | { "rests": "calibrated" } | { "rests": "corrected", 
+/**
+ * How many.
+ */
+runs: number, } | { "rests": "published" };
 
 /**
  * Results of one base model.
@@ -1253,6 +1808,7 @@ export type ResultsView = {
 groups: Array<ResultGroup>, 
 /**
  * The results of the other figures, each of them once, in the order they are offered.
+ * Roofline, breakdown and estimate have none of their own: they show those of speeds.
  */
 others: Array<OtherResults>, 
 /**
@@ -1639,6 +2195,230 @@ clock_hz: number | null,
 temperature_c: number | null, };
 
 /**
+ * What a statement says.
+ */
+export type Says = { "says": "token_time", 
+/**
+ * Milliseconds of a token.
+ */
+total_ms: number, 
+/**
+ * Of them reading weights: the layers' matrices, experts and the output matrix.
+ */
+weights_ms: number, 
+/**
+ * weights / total.
+ */
+weights_share: number, 
+/**
+ * All parts, the longest first.
+ */
+parts: Array<ExplainedPart>, } | { "says": "gap", 
+/**
+ * Tokens per second.
+ */
+decode: number, 
+/**
+ * They were measured; otherwise they are expected.
+ */
+is_measured: boolean, 
+/**
+ * Tokens per second.
+ */
+ceiling: number, 
+/**
+ * decode / ceiling.
+ */
+share: number, 
+/**
+ * Milliseconds of a token beyond those at the ceiling.
+ */
+gap_ms: number, 
+/**
+ * Milliseconds that each part adds, the largest first; of the weights what they take
+ * beyond the ceiling's time, which is negative where they come faster.
+ */
+parts: Array<GapPart>, 
+/**
+ * What the parts do not explain: measured beyond expected; negative where it was faster.
+ */
+rest_ms: number, } | { "says": "unpacking", 
+/**
+ * ggml's name of the type.
+ */
+tensor_type: string, 
+/**
+ * Milliseconds of a token that its matrices take.
+ */
+ms: number, 
+/**
+ * Of the token's time.
+ */
+share: number, 
+/**
+ * Bytes per second that this comes to.
+ */
+rate_bytes_s: number, 
+/**
+ * Bytes per second that memory is read with.
+ */
+read_bytes_s: number, } | { "says": "judged", 
+/**
+ * Which speed.
+ */
+phase: ExplainedPhase, 
+/**
+ * Tokens per second.
+ */
+measured: number, 
+/**
+ * Tokens per second.
+ */
+expected: number, 
+/**
+ * The lower end of the band.
+ */
+low: number, 
+/**
+ * The upper end of the band.
+ */
+high: number, 
+/**
+ * measured / expected.
+ */
+ratio: number, 
+/**
+ * Where it lies.
+ */
+verdict: ExpectedVerdict, 
+/**
+ * What may be the reason, where it lies outside; empty = none is known.
+ */
+reasons: Array<ExpectedReason>, } | { "says": "threads", 
+/**
+ * Threads that ran.
+ */
+ran: number, 
+/**
+ * Threads of the calibration.
+ */
+calibrated: number, } | { "says": "rates", 
+/**
+ * The one with the faster prefill.
+ */
+reads_faster: RateSide, 
+/**
+ * The one with the faster decode.
+ */
+writes_faster: RateSide, 
+/**
+ * Prefill of the one / of the other.
+ */
+prefill_ratio: number, 
+/**
+ * Decode of the other / of the one.
+ */
+decode_ratio: number, 
+/**
+ * Both ratios were measured; otherwise they are expected.
+ */
+is_measured: boolean, } | { "says": "kv_growth", 
+/**
+ * Bytes of one token, in all layers that keep it.
+ */
+bytes_per_token: number, 
+/**
+ * Tokens of context.
+ */
+context: number, 
+/**
+ * Bytes of the cache at that context.
+ */
+kv_bytes: number, 
+/**
+ * Bytes at twice the context.
+ */
+doubled_bytes: number, 
+/**
+ * Bytes of weights that a token reads, which stay as they are.
+ */
+weight_bytes: number, 
+/**
+ * The depth from which a token reads as much cache as weights; `None` = not within
+ * `most_context`.
+ */
+equal_depth: number | null, 
+/**
+ * The context it was trained for; where the file does not say, the most that was tried.
+ */
+most_context: number, } | { "says": "experts", 
+/**
+ * All parameters.
+ */
+parameters: number, 
+/**
+ * Those that one token uses.
+ */
+active: number, 
+/**
+ * Bytes of the file, which all take memory.
+ */
+file_bytes: number, 
+/**
+ * Bytes of weights that one token reads.
+ */
+weight_bytes: number | null, 
+/**
+ * Experts that a token uses in a layer, of how many, and the tokens of a prompt from which
+ * nearly all of them are touched; `None` = the file is not here to say.
+ */
+used: ExpertUse | null, } | { "says": "sliding_window", 
+/**
+ * How many.
+ */
+layers: number, 
+/**
+ * Of so many.
+ */
+of: number, 
+/**
+ * Tokens they look back.
+ */
+window: number, 
+/**
+ * Cells that are kept for them at most.
+ */
+cells: number, } | { "says": "cache_resident", 
+/**
+ * Bytes of weights and of cache that a token reads.
+ */
+working_set_bytes: number, 
+/**
+ * Bytes of the last-level cache.
+ */
+cache_bytes: number, } | { "says": "fallen_back", 
+/**
+ * The label: `Q4_K_M`.
+ */
+label: string, 
+/**
+ * Bits per weight of the type it names.
+ */
+label_bits: number, 
+/**
+ * Bits per weight of the file.
+ */
+bits: number, 
+/**
+ * Share of the file's bytes in matrices that fell back.
+ */
+share: number, 
+/**
+ * The types they have instead, most bytes first.
+ */
+types: Array<string>, };
+
+/**
  * How far a scan is.
  */
 export type Scanning = { 
@@ -1776,6 +2556,27 @@ depth: number,
  * When it was measured.
  */
 at: string, };
+
+/**
+ * Expected speeds at a depth.
+ */
+export type SpeedsAt = { 
+/**
+ * Tokens in the cache before.
+ */
+depth: number, 
+/**
+ * Of reading 512 tokens.
+ */
+prefill: Predicted | null, 
+/**
+ * Of writing, all users together.
+ */
+decode: Predicted | null, 
+/**
+ * Cache and state that a decoded token reads there, bytes.
+ */
+kv_read_bytes: number | null, };
 
 /**
  * Everything the first view needs, in one answer.
@@ -2053,7 +2854,15 @@ share: number,
 /**
  * Seconds of all.
  */
-seconds: number, } | { "statement": "explained", says: Says, rests: Rests, } | { "statement": "machine_course", 
+seconds: number, } | { "statement": "explained", 
+/**
+ * What.
+ */
+says: Says, 
+/**
+ * What that rests on.
+ */
+rests: Rests, } | { "statement": "machine_course", 
 /**
  * Clock in the first and the last fifth, GHz; `None` = not readable.
  */
@@ -2302,6 +3111,36 @@ sweep: Sweep, };
 export type Theme = "system" | "light" | "dark";
 
 /**
+ * What takes time.
+ */
+export type TimeOf = "weights" | "experts" | "output" | "attention" | "state" | "layers" | "step";
+
+/**
+ * A part of the time.
+ */
+export type TimePart = { 
+/**
+ * What takes it.
+ */
+what: TimeOf, 
+/**
+ * Of which tensor type, of weights.
+ */
+tensor_type: string | null, 
+/**
+ * Milliseconds.
+ */
+ms: number, 
+/**
+ * Of the whole, from 0 to 1.
+ */
+share: number, 
+/**
+ * The very operation was measured here; otherwise one that resembles it.
+ */
+measured: boolean, };
+
+/**
  * What Tune makes fast.
  */
 export type TuneFor = { "tune": "prefill" } | { "tune": "decode" } | { "tune": "mix", 
@@ -2398,6 +3237,44 @@ choice: Array<Setting>,
 pairs: number, };
 
 /**
+ * What a twin of a model ran at: shallower models of the same shapes and types with random
+ * weights, measured here. The model itself was not.
+ */
+export type TwinView = { 
+/**
+ * Prefill of 512 tokens, carried over to all layers.
+ */
+prefill: Predicted | null, 
+/**
+ * Decode, likewise.
+ */
+decode: Predicted | null, 
+/**
+ * Layers of each model that was made.
+ */
+layers: Array<number>, 
+/**
+ * Layers of the real one.
+ */
+of_layers: number, 
+/**
+ * Size of each model that was made, bytes.
+ */
+bytes: Array<number>, 
+/**
+ * Seconds that it took, all in all.
+ */
+seconds: number, 
+/**
+ * When.
+ */
+at: string, 
+/**
+ * What to know of it, sentences.
+ */
+notes: Array<string>, };
+
+/**
  * A tensor type's share of a file.
  */
 export type TypeShare = { 
@@ -2413,6 +3290,31 @@ bytes: number,
  * Parameters.
  */
 parameters: number, };
+
+/**
+ * Why nothing is expected of a result.
+ */
+export type Unexpected = { "unexpected": "not_calibrated" } | { "unexpected": "other_calibration", 
+/**
+ * What it was calibrated for, and what ran.
+ */
+sentence: string, } | { "unexpected": "other_machine", 
+/**
+ * Its name, where it has one.
+ */
+name: string | null, } | { "unexpected": "other_backend", 
+/**
+ * What computed: `CUDA`.
+ */
+ran: string, } | { "unexpected": "file_gone", 
+/**
+ * Where it lay, to show.
+ */
+path: string, } | { "unexpected": "file_unknown" } | { "unexpected": "not_estimated", 
+/**
+ * Why, sentences.
+ */
+why: Array<string>, };
 
 /**
  * What the main figure of a test's samples is.
@@ -2534,66 +3436,6 @@ times: number, } | { "warning": "power_saver",
  * The system's word for it.
  */
 profile: string, };
-
-export type EstimateRequest = { of: string, at: EstimateAt, exact: boolean, };
-
-export type EstimateAt = { context: number, users: number, cache: string, flash_attention: string, };
-
-export type EstimateView = { of: string, at: EstimateAt, memory: MemoryView, cache: Array<CachePartView>, cache_bytes_per_token: number | null, refused: string | null, weight_bytes_per_token: number | null, decode_ceiling: number | null, speeds: Array<SpeedsAt>, decode_parts: Array<TimePart>, prefill_parts: Array<TimePart>, basis: BasisView, twin: TwinView | null, notes: Array<string>, };
-
-export type MemoryView = { weights_bytes: number | null, kv_bytes: number | null, state_bytes: number | null, compute_bytes: number | null, output_bytes: number | null, total_bytes: number | null, at_least_bytes: number, free_bytes: number | null, fits: boolean | null, source: MemoryFrom, instead: Array<Instead>, };
-
-export type CachePartView = { kind: CacheKind, layers: number, cells: number, kv_heads: number | null, key_elements: number | null, value_elements: number | null, cell_bytes: number, bytes: number, };
-
-export type SpeedsAt = { depth: number, prefill: Predicted | null, decode: Predicted | null, kv_read_bytes: number | null, };
-
-export type Predicted = { tok_s: number, low: number, high: number, };
-
-export type TimePart = { what: TimeOf, tensor_type: string | null, ms: number, share: number, measured: boolean, };
-
-export type BasisView = { calibrated: CalibratedAt | null, why_not: string | null, corrected_by_runs: number, };
-
-export type CalibratedAt = { at: string, variant: string, threads: number, };
-
-export type TwinView = { prefill: Predicted | null, decode: Predicted | null, layers: Array<number>, of_layers: number, bytes: Array<number>, seconds: number, at: string, notes: Array<string>, };
-
-export type Looked = { id: string, name: string, quantization: string, from: string, is_row: boolean, parameters: number | null, active_parameters: number | null, file_bytes: number | null, fetched_bytes: number | null, layers: number | null, context_length: number | null, notes: Array<string>, };
-
-export type CalibrationView = { at: string, backend: string, variant: string, threads: number, build: number, does_not_hold: string | null, reads: Array<ReadAt>, rates: Array<MatrixRate>, last_level_cache_bytes: number | null, ubatch: number, };
-
-export type ReadAt = { buffer_bytes: number, bytes_s: number, };
-
-export type MatrixRate = { tensor_type: string, near_bytes_s: number | null, far_bytes_s: number | null, flops_s: number | null, repacked: boolean, };
-
-export type MemoryFrom = "engine" | "formula";
-
-export type Instead = { "instead": "context", tokens: number, } | { "instead": "cache", cache: string, } | { "instead": "users", users: number, } | { "instead": "quantization", row: string, quantization: string, bytes: number, };
-
-export type CacheKind = "full" | "window" | "indexer" | "compressed";
-
-export type TimeOf = "weights" | "experts" | "output" | "attention" | "state" | "layers" | "step";
-
-export type Unexpected = { "unexpected": "not_calibrated" } | { "unexpected": "other_calibration", sentence: string, } | { "unexpected": "other_machine", name: string | null, } | { "unexpected": "other_backend", ran: string, } | { "unexpected": "file_gone", path: string, } | { "unexpected": "file_unknown" } | { "unexpected": "not_estimated", why: Array<string>, };
-
-export type Rests = { "rests": "file" } | { "rests": "calibrated" } | { "rests": "corrected", runs: number, } | { "rests": "published" };
-
-export type ExplainedPhase = "prefill" | "decode";
-
-export type Portion = "weights" | "experts" | "output" | "attention" | "state" | "layers" | "step";
-
-export type ExplainedPart = { portion: Portion, ms: number, share: number, };
-
-export type GapPart = { portion: Portion, ms: number, };
-
-export type ExpectedVerdict = "within" | "faster" | "slower";
-
-export type ExpectedReason = { "reason": "disturbed" } | { "reason": "threads", ran: number, calibrated: number, } | { "reason": "variant", ran: string, calibrated: string, } | { "reason": "build", ran: number, calibrated: number, } | { "reason": "resembling", share: number, } | { "reason": "published" };
-
-export type RateSide = { label: string, tensor_type: string, flops_s: number, weight_bytes: number, };
-
-export type ExpertUse = { used: number, of: number, nearly_all_from: number, };
-
-export type Says = { "says": "token_time", total_ms: number, weights_ms: number, weights_share: number, parts: Array<ExplainedPart>, } | { "says": "gap", decode: number, is_measured: boolean, ceiling: number, share: number, gap_ms: number, parts: Array<GapPart>, rest_ms: number, } | { "says": "unpacking", tensor_type: string, ms: number, share: number, rate_bytes_s: number, read_bytes_s: number, } | { "says": "judged", phase: ExplainedPhase, measured: number, expected: number, low: number, high: number, ratio: number, verdict: ExpectedVerdict, reasons: Array<ExpectedReason>, } | { "says": "threads", ran: number, calibrated: number, } | { "says": "rates", reads_faster: RateSide, writes_faster: RateSide, prefill_ratio: number, decode_ratio: number, is_measured: boolean, } | { "says": "kv_growth", bytes_per_token: number, context: number, kv_bytes: number, doubled_bytes: number, weight_bytes: number, equal_depth: number | null, most_context: number, } | { "says": "experts", parameters: number, active: number, file_bytes: number, weight_bytes: number | null, used: ExpertUse | null, } | { "says": "sliding_window", layers: number, of: number, window: number, cells: number, } | { "says": "cache_resident", working_set_bytes: number, cache_bytes: number, } | { "says": "fallen_back", label: string, label_bits: number, bits: number, share: number, types: Array<string>, };
 
 /** What the page may ask: arguments, messages told meanwhile, answer. */
 export interface Commands {

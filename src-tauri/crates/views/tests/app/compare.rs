@@ -131,7 +131,7 @@ async fn the_figure_is_the_command_lines_and_its_rows_are_the_results() {
         view.row_results, results,
         "the smaller file was measured first"
     );
-    assert_eq!(view.statements.len(), 3);
+    assert!(view.statements.len() >= 3, "more stand behind them");
     let listed = window.app.results().await.unwrap();
     let rows = &listed.groups[0].rows;
     let of_focus = rows.iter().find(|row| row.id == focus).unwrap();
