@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use twospeed_history::History;
 use twospeed_library::builtin;
@@ -53,6 +54,9 @@ impl Context {
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         tokio::runtime::Builder::new_current_thread()
+            // A helping thread that has nothing left to do ends by a timer, which must not go off
+            // while a sample is timed.
+            .thread_keep_alive(Duration::from_secs(24 * 3600))
             .enable_all()
             .build()
             .map_err(Failure::of)?
