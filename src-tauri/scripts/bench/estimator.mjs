@@ -21,7 +21,16 @@ import { median } from "./pairs.mjs";
 const types = ["Q4_0", "Q4_K_M", "Q5_K_M", "Q6_K", "Q8_0", "F16"];
 
 /** Largest mean errors, and the largest error of one test. */
-const bounds = { prefill: 0.12, decode: 0.1, worst: 0.25, inside: 0.9 };
+const bounds = {
+  prefill: 0.12,
+  decode: 0.1,
+  worst: 0.25,
+  inside: 0.9,
+  twin: 0.08,
+};
+
+/** Seconds that a twin's prediction may take. */
+const twinSeconds = 30;
 
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
 const mean = (values) =>
@@ -75,6 +84,8 @@ export default async function estimator(args) {
       depths: { type: "string", default: "0,1024,4096" },
       repetitions: { type: "string", default: "3" },
       retest: { type: "string", default: "0.2" },
+      // Part of the tests for which twins are built.
+      twins: { type: "string", default: "1" },
       threads: { type: "string", default: String(Math.min(cpus().length, 2)) },
       // Also keep every number here, as JSON.
       out: { type: "string" },
@@ -220,7 +231,29 @@ export default async function estimator(args) {
     );
   }
   save();
+  if (Number(options.twins) > 0) {
+    askTwins(data, tests, Math.max(1, Math.round(1 / Number(options.twins))));
+    save();
+  }
   report(tests.filter(({ measured }) => measured));
+}
+
+/** What twins say of each model, cache and depth, or of every so many. */
+function askTwins(data, tests, every) {
+  const together = ({ file, kv, depth }) => JSON.stringify([file, kv, depth]);
+  const groups = [...new Set(tests.map(together))];
+  for (const key of groups.filter((_, index) => index % every === 0)) {
+    const [file, kv, depth] = JSON.parse(key);
+    const asked = ["twin", file, "-p", "512", "-n", "128", "-d", String(depth)];
+    const caches = ["-ctk", kv, "-ctv", kv, "--json"];
+    const said = json(twospeed(), ["--data-dir", data, ...asked, ...caches]);
+    const group = tests.filter((test) => together(test) === key);
+    for (const test of group)
+      test.twin = { ...said[test.phase], seconds: said.took_s };
+    console.error(
+      `twin of ${group[0].name} ${kv} @ d${depth}: ${group.map(({ test, twin, measured }) => `${test} ${twin.tok_s.toFixed(1)} (${measured?.[0].toFixed(1)})`).join(", ")}, ${said.took_s.toFixed(0)} s`,
+    );
+  }
 }
 
 /** What came of it, against the bounds. */
@@ -230,14 +263,14 @@ function report(tests) {
     `llama.cpp 11434, ${cpus()[0].model}, calibrated once, ${tests.length} tests\n`,
   );
   console.log(
-    "| model | KV | test | expected | band | measured | error | ceiling |",
+    "| model | KV | test | expected | band | measured | error | ceiling | twin |",
   );
-  console.log("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |");
+  console.log("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |");
   for (const test of tests) {
     const { name, kv, depth, expected, low, high, measured, ceiling } = test;
     const number = (value) => value?.toFixed(1) ?? "unknown";
     console.log(
-      `| ${name} | ${kv} | ${test.test}${depth ? ` @ d${depth}` : ""} | ${number(expected)} | ${number(low)} to ${number(high)} | ${number(measured[0])} | ${expected ? percent(off(test)) : "unknown"} | ${ceiling ? number(ceiling) : ""} |`,
+      `| ${name} | ${kv} | ${test.test}${depth ? ` @ d${depth}` : ""} | ${number(expected)} | ${number(low)} to ${number(high)} | ${number(measured[0])} | ${expected ? percent(off(test)) : "unknown"} | ${ceiling ? number(ceiling) : ""} | ${test.twin ? number(test.twin.tok_s) : ""} |`,
     );
   }
   const again = tests.filter(({ measured }) => measured.length > 1);
@@ -278,6 +311,26 @@ function report(tests) {
       Math.max(...errors),
       bounded(bounds.worst, phase),
       "most",
+    );
+    const twins = of.filter(({ twin }) => twin);
+    if (twins.length)
+      verdict(
+        `${phase}, mean absolute error of ${twins.length} twins`,
+        mean(
+          twins.map(({ twin, measured }) =>
+            Math.abs(twin.tok_s / measured[0] - 1),
+          ),
+        ),
+        bounded(bounds.twin, phase),
+        "most",
+      );
+  }
+  const seconds = tests.flatMap(({ twin }) => twin?.seconds ?? []);
+  if (seconds.length) {
+    const slowest = Math.max(...seconds);
+    holds &&= slowest < twinSeconds;
+    console.log(
+      `- slowest twin: ${slowest.toFixed(1)} s (under ${twinSeconds} s): ${slowest < twinSeconds ? "holds" : "MISSED"}`,
     );
   }
   const naive = tests

@@ -369,7 +369,7 @@ fn flash_attention(shape: &Shape, settings: &ContextSettings) -> Result<bool, Co
 }
 
 /// Rounded up to a whole step of cells.
-fn padded(tokens: u64) -> u64 {
+pub(crate) fn padded(tokens: u64) -> u64 {
     tokens
         .checked_next_multiple_of(STEP)
         .unwrap_or(u64::MAX - u64::MAX % STEP)

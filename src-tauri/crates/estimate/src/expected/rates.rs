@@ -11,7 +11,7 @@ mod tests;
 
 use twospeed_gguf::TensorType;
 
-use line::Line;
+use line::{Curve, Line};
 
 use super::TermBasis;
 use crate::calibration::{Calibration, Kernel, KernelReading};
@@ -23,6 +23,8 @@ const MANY: u32 = 64;
 
 /// The engine computes attention in tiles of so many tokens; fewer go one by one.
 pub(super) const TILE: u64 = 64;
+/// From so many cells on the engine shares them among the threads where a single token attends.
+const SHARED_CELLS: f64 = 512.0;
 
 /// A time and what it rests on.
 pub(super) type Timed = (f64, TermBasis);
@@ -75,8 +77,14 @@ pub(super) struct Attention {
     pub(super) flash: bool,
     /// Tokens that attend together.
     pub(super) columns: u64,
+    /// Sequences that attend at once.
+    pub(super) users: u64,
     /// Tokens that each sees, on the average.
     pub(super) seen: f64,
+    /// Cells that are gone through for it; those that are not seen are skipped.
+    pub(super) held: f64,
+    /// The seen ones lie anywhere among the cells, not at their beginning.
+    pub(super) slides: bool,
 }
 
 impl<'a> Rates<'a> {
@@ -298,76 +306,55 @@ impl<'a> Rates<'a> {
 
     /// Attention of one layer over its cache.
     pub(super) fn attention(&self, asked: &Attention) -> Option<Timed> {
-        let same_type = |r: &Cache| r.type_k == asked.type_k;
-        let resembling = |r: &Cache| r.type_k.is_quantized() == asked.type_k.is_quantized();
-        let same_way = |r: &Cache| r.flash == asked.flash;
-        let tiled = asked.columns >= TILE;
-        let of = |keep: &dyn Fn(&Cache) -> bool| self.attention_of(tiled, asked.head, keep);
-        let found = of(&|r| same_type(r) && same_way(r)).map(|line| (line, TermBasis::Measured));
-        let (line, basis) = found.or_else(|| {
-            let line = of(&|r| resembling(r) && same_way(r))
+        let same_type = |r: &Attention| r.type_k == asked.type_k;
+        let resembling = |r: &Attention| r.type_k.is_quantized() == asked.type_k.is_quantized();
+        let same_way = |r: &Attention| r.flash == asked.flash;
+        let of = |keep: &dyn Fn(&Attention) -> bool| self.attention_of(asked, keep);
+        let found = of(&|r| same_type(r) && same_way(r)).map(|ns| (ns, TermBasis::Measured));
+        let (each, basis) = found.or_else(|| {
+            let ns = of(&|r| resembling(r) && same_way(r))
                 .or_else(|| of(&|r| same_type(r)))
                 .or_else(|| of(&|r| resembling(r)))
                 .or_else(|| of(&|_| true))?;
-            Some((line, TermBasis::Resembling))
+            Some((ns, TermBasis::Resembling))
         })?;
-        let work = asked.heads as f64 * asked.columns as f64 * asked.seen;
-        Some((line.at(work) * self.unevenness(asked), basis))
+        let rows = asked.heads as f64 * asked.columns as f64;
+        let threads = self.calibration.threads;
+        Some((rows * each * asked.unevenness(threads), basis))
     }
 
-    /// Cost by heads x tokens x tokens seen, for heads of this size: between the measured sizes.
-    fn attention_of(&self, tiled: bool, head: f64, keep: &dyn Fn(&Cache) -> bool) -> Option<Line> {
-        let caches: Vec<Cache> = self
+    /// Cost for each head and token that attends: between the measured sizes of a head and numbers
+    /// of tokens seen.
+    fn attention_of(&self, asked: &Attention, keep: &dyn Fn(&Attention) -> bool) -> Option<f64> {
+        let tiled = |columns: u64| columns >= TILE;
+        let readings: Vec<(Attention, f64)> = self
             .readings()
-            .filter_map(Cache::of)
-            .filter(|cache| (cache.columns >= TILE as f64) == tiled && keep(cache))
+            .filter_map(|reading| Some((Attention::of(&reading.kernel)?, reading.ns)))
+            .filter(|(its, _)| tiled(its.columns) == tiled(asked.columns) && keep(its))
             .collect();
-        let mut sizes: Vec<f64> = caches.iter().map(|cache| cache.head).collect();
+        let mut sizes: Vec<f64> = readings.iter().map(|(its, _)| its.head).collect();
         sizes.sort_by(f64::total_cmp);
         sizes.dedup();
-        let line = |size: f64| {
-            let points: Vec<_> = caches
-                .iter()
-                .filter(|cache| cache.head == size)
-                .map(|cache| (cache.heads * cache.columns * cache.seen, cache.ns))
-                .collect();
-            Line::through(&points)
+        let at = |size: f64| {
+            let of_size = readings.iter().filter(|(its, _)| its.head == size);
+            let points = of_size.map(|(its, ns)| {
+                let rows = its.heads as f64 * its.columns as f64;
+                let uneven = its.unevenness(self.calibration.threads);
+                (its.seen, ns / rows / uneven)
+            });
+            Some(Curve::through(points.collect())?.at(asked.seen))
         };
+        let head = asked.head;
         let below = sizes.iter().copied().rfind(|size| *size <= head);
         let above = sizes.iter().copied().find(|size| *size >= head);
         match (below, above) {
             (Some(below), Some(above)) if below < above => {
-                let (low, high) = (line(below)?, line(above)?);
-                let part = (head - below) / (above - below);
-                Some(Line {
-                    at_zero: low.at_zero + part * (high.at_zero - low.at_zero),
-                    slope: low.slope + part * (high.slope - low.slope),
-                })
+                let (low, high) = (at(below)?, at(above)?);
+                Some(low + (head - below) / (above - below) * (high - low))
             }
-            (Some(size), _) | (_, Some(size)) => {
-                let line = line(size)?;
-                let slope = line.slope * (head / size).max(1.0);
-                Some(Line { slope, ..line })
-            }
+            (Some(size), _) | (_, Some(size)) => Some(at(size)? * (head / size).max(1.0)),
             (None, None) => None,
         }
-    }
-
-    /// How much longer the busiest thread takes than the average: rows of attention go to threads in
-    /// chunks, four for each thread. A single token over many unquantized cells is shared by cells.
-    fn unevenness(&self, asked: &Attention) -> f64 {
-        let threads = u64::from(self.calibration.threads.max(1));
-        let rows = asked.heads.saturating_mul(asked.columns);
-        let by_cells = asked.flash
-            && asked.columns == 1
-            && !asked.type_k.is_quantized()
-            && asked.seen >= 512.0;
-        if by_cells || rows == 0 {
-            return 1.0;
-        }
-        let chunk = rows.div_ceil(4 * threads);
-        let busiest = longest_share(rows, chunk, threads);
-        busiest as f64 * threads as f64 / rows as f64
     }
 
     /// What a layer does beside its matrices and attention, for so many tokens.
@@ -433,20 +420,10 @@ impl<'a> Rates<'a> {
     }
 }
 
-/// A reading of attention.
-struct Cache {
-    heads: f64,
-    head: f64,
-    type_k: KvType,
-    flash: bool,
-    columns: f64,
-    seen: f64,
-    ns: f64,
-}
-
-impl Cache {
-    fn of(reading: &KernelReading) -> Option<Self> {
-        match reading.kernel {
+impl Attention {
+    /// What a kernel asks for.
+    fn of(kernel: &Kernel) -> Option<Self> {
+        match *kernel {
             Kernel::Attention {
                 heads,
                 head,
@@ -461,11 +438,37 @@ impl Cache {
                 type_k,
                 flash,
                 columns: columns.into(),
+                users: 1,
                 seen: f64::from(cells) - f64::from(columns - 1) / 2.0,
-                ns: reading.ns,
+                held: cells.into(),
+                slides: false,
             }),
             _ => None,
         }
+    }
+
+    /// How much longer the busiest thread takes than the average. A single token over many
+    /// unquantized cells is shared by cells, each thread taking as many whether they are seen or
+    /// not. Otherwise the rows (a head of a token each) go to threads in chunks, four for each.
+    fn unevenness(&self, threads: u32) -> f64 {
+        let threads = u64::from(threads.max(1));
+        let by_cells = self.flash
+            && self.columns.saturating_mul(self.users) == 1
+            && !self.type_k.is_quantized()
+            && self.held >= SHARED_CELLS;
+        if by_cells {
+            let busiest = busiest_cells(self.seen, self.held, threads, self.slides);
+            return (busiest * threads as f64 / self.seen).max(1.0);
+        }
+        let rows = self
+            .heads
+            .saturating_mul(self.columns)
+            .saturating_mul(self.users);
+        if rows == 0 {
+            return 1.0;
+        }
+        let busiest = longest_share(rows, rows.div_ceil(4 * threads), threads);
+        busiest as f64 * threads as f64 / rows as f64
     }
 }
 
@@ -512,6 +515,30 @@ fn longest_share(rows: u64, chunk: u64, threads: u64) -> u64 {
         1 => full + (rows - (chunks - 1) * chunk),
         _ => full + chunk,
     }
+}
+
+/// Most of the `seen` cells that one of the threads goes through, each taking its part of `held` in
+/// their order. Where they slide they lie anywhere, going on at the beginning: the mean of it all.
+fn busiest_cells(seen: f64, held: f64, threads: u64, slides: bool) -> f64 {
+    let held = held.max(seen);
+    let part = held / threads as f64;
+    if !slides {
+        return part.min(seen);
+    }
+    /// Places that are tried.
+    const PLACES: u32 = 32;
+    let overlap =
+        |from: f64, to: f64, begin: f64| (to.min(begin + part) - from.max(begin)).max(0.0);
+    let most = |from: f64| {
+        let shares = (0..threads).map(|thread| {
+            let begin = thread as f64 * part;
+            let end = from + seen;
+            overlap(from, end.min(held), begin) + overlap(0.0, (end - held).max(0.0), begin)
+        });
+        shares.fold(0.0, f64::max)
+    };
+    let places = (0..PLACES).map(|place| most(held * f64::from(place) / f64::from(PLACES)));
+    places.sum::<f64>() / f64::from(PLACES)
 }
 
 /// Between the larger of two and their sum: both limits are felt where they are near.

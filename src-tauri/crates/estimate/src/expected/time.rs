@@ -238,21 +238,27 @@ impl Work<'_> {
                 continue;
             };
             let cells = cache::cells(self.shape, settings, store.kind).ok()? as f64;
-            let seen = match (store.kind, self.shape.window) {
-                (StoreKind::Window, Some(window)) => seen.min(window as f64),
-                (StoreKind::Compressed(ratio) | StoreKind::CompressedIndexer(ratio), _) => {
+            let kept = match store.kind {
+                StoreKind::Compressed(ratio) | StoreKind::CompressedIndexer(ratio) => {
                     seen / ratio.max(1) as f64
                 }
                 _ => seen,
-            }
-            .min(cells);
+            };
+            let window = match store.kind {
+                StoreKind::Window => self.shape.window.map(|window| window as f64),
+                _ => None,
+            };
+            let seen = window.map_or(kept, |window| kept.min(window)).min(cells);
             let (ns, basis) = rates.attention(&Attention {
                 heads: layer.heads,
                 head: (layer.head_key + layer.head_value) as f64 / 2.0,
                 type_k: settings.type_k,
                 flash,
                 columns,
+                users,
                 seen,
+                held: (cache::padded(kept.ceil().max(1.0) as u64) as f64).min(cells),
+                slides: window.is_some_and(|window| kept > window),
             })?;
             let basis = if settings.type_k == settings.type_v {
                 basis

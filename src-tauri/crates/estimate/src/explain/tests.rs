@@ -24,7 +24,7 @@ pub(super) fn decode(terms: Vec<Term>) -> Estimate {
     let speed = 1e9 / ns;
     found.decode.expected_tok_s = Some(TokensPerSecond(speed));
     found.decode.expected_low = Some(TokensPerSecond(speed * 0.9));
-    found.decode.expected_high = Some(TokensPerSecond(speed * 1.1));
+    found.decode.expected_high = Some(TokensPerSecond(speed + speed / 8.0));
     found.decode.breakdown = terms;
     found.basis.calibration = Some("calibration".into());
     found

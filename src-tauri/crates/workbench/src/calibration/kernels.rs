@@ -39,16 +39,20 @@ const TINY: (u32, u32) = (256, 32);
 const HEADS: u32 = 1024;
 const SHARE_KV: u32 = 4;
 
-/// Depths that a decoded token looks back.
+/// Depths that a decoded token looks back: where heads are shared by the threads, and twice where
+/// the cells are.
+const NEAR: u32 = 256;
 const SHALLOW: u32 = 1024;
 const DEEP: u32 = 8192;
 
-/// Depth before a micro-batch of prompt.
-const BEFORE: u32 = 2048;
+/// Depth before a prompt's tokens, and how many of them are looked at there: as many as the engine
+/// takes together. More would cost the same for each.
+const BEFORE: u32 = 4096;
+const TILE: u32 = 64;
 
 /// A set that no cache holds: this many times the last-level cache, within these bounds.
 const BEYOND: u64 = 4;
-const LEAST_BEYOND: u64 = 256 << 20;
+const LEAST_BEYOND: u64 = 128 << 20;
 const MOST_BEYOND: u64 = 1 << 30;
 
 /// The part of the last-level cache that a set takes which is to stay in it, and the most.
@@ -98,9 +102,9 @@ pub fn set_sizes(machine: &Machine, available: Option<u64>) -> SetSizes {
 /// The kernels that a calibration times, in this order.
 ///
 /// Each type of weights: one column out of the caches and out of memory, and a micro-batch of
-/// columns for two lengths of a row. A matrix that takes only its beginning. Attention by the size of a head and the type of the cache, at two depths, for one token
-/// and for a micro-batch; without flash attention for one size alone. The rest of a layer at two
-/// widths. Experts of one type.
+/// columns for two lengths of a row. A matrix that takes only its beginning. Attention by the size of
+/// a head and the type of the cache, at three depths for one token and at two for a prompt; without
+/// flash attention for one size alone. The rest of a layer at two widths. Experts of one type.
 pub fn kernels(machine: &Machine, ubatch: u32, available: Option<u64>) -> Vec<Kernel> {
     let sizes = set_sizes(machine, available);
     let mut kernels = Vec::new();
@@ -149,14 +153,16 @@ pub fn kernels(machine: &Machine, ubatch: u32, available: Option<u64>) -> Vec<Ke
     kernels
 }
 
-/// One token and a micro-batch, at two depths each.
-fn attention(head: u32, kv_type: KvType, flash: bool, ubatch: u32, sizes: SetSizes) -> [Kernel; 4] {
+/// One token and a prompt's, at several depths each.
+fn attention(head: u32, kv_type: KvType, flash: bool, ubatch: u32, sizes: SetSizes) -> [Kernel; 5] {
     let heads = HEADS / head;
+    let tile = ubatch.min(TILE);
     [
+        (1, NEAR, sizes.within),
         (1, SHALLOW, sizes.beyond / 2),
         (1, DEEP, sizes.beyond / 2),
         (ubatch, ubatch, 0),
-        (ubatch, ubatch.saturating_add(BEFORE), 0),
+        (tile, tile.saturating_add(BEFORE), 0),
     ]
     .map(|(columns, cells, set_bytes)| Kernel::Attention {
         heads,
@@ -199,7 +205,7 @@ pub(super) mod tests {
         assert_eq!((usual.beyond, usual.held_down_by), (384 << 20, None));
         assert_eq!(usual.within, 24 << 20);
         let small = sizes(6, Some(16 * GIB));
-        assert_eq!((small.beyond, small.held_down_by), (256 << 20, None));
+        assert_eq!((small.beyond, small.held_down_by), (128 << 20, None));
         let large = sizes(300, Some(16 * GIB));
         assert_eq!(
             (large.beyond, large.held_down_by),
@@ -211,13 +217,13 @@ pub(super) mod tests {
             (narrow.beyond, narrow.held_down_by),
             (GIB / 2, Some(HeldDown::Memory))
         );
-        assert_eq!(set_sizes(&machine(None), None).beyond, 256 << 20);
+        assert_eq!(set_sizes(&machine(None), None).beyond, 128 << 20);
     }
 
     #[test]
     fn every_kernel_is_asked_once_and_can_be_computed() {
         let kernels = kernels(&machine(Some(96 << 20)), 512, None);
-        assert!((90..=110).contains(&kernels.len()), "{}", kernels.len());
+        assert!((100..=110).contains(&kernels.len()), "{}", kernels.len());
         let once: HashSet<_> = kernels.iter().collect();
         assert_eq!(once.len(), kernels.len());
         for kernel in &kernels {

@@ -117,7 +117,7 @@ fn a_type_that_was_not_measured_costs_what_the_nearest_does_and_says_so() {
 }
 
 #[test]
-fn attention_is_a_line_between_two_depths_and_two_heads() {
+fn attention_lies_between_two_depths_and_two_heads() {
     let attention = |head, cells, ns| {
         let kernel = Kernel::Attention {
             heads: 8,
@@ -132,31 +132,73 @@ fn attention_is_a_line_between_two_depths_and_two_heads() {
         };
         (kernel, ns)
     };
-    // Heads of 64: 1,000 ns and 2 ns for each head and token; of 128: 4 ns.
+    // Each head of 64 takes 1,000 ns and 2 ns for each token; of 128 1,000 and 4.
     let calibration = calibration(&[
-        attention(64, 1000, 17_000.0),
-        attention(64, 2000, 33_000.0),
-        attention(128, 1000, 33_000.0),
-        attention(128, 2000, 65_000.0),
+        attention(64, 1000, 8.0 * 3_000.0),
+        attention(64, 2000, 8.0 * 5_000.0),
+        attention(128, 1000, 8.0 * 5_000.0),
+        attention(128, 2000, 8.0 * 9_000.0),
     ]);
     let rates = Rates::new(&calibration, Bytes::mib(4));
     let mut asked = Attention {
-        heads: 16,
         head: 96.0,
+        ..decoding(16, 3000.0)
+    };
+    // 16 x (1,000 + 3 x 3,000)
+    let (ns, basis) = rates.attention(&asked).unwrap();
+    assert!(near(ns, 160_000.0), "{ns}");
+    assert_eq!(basis, TermBasis::Measured);
+    asked.head = 256.0;
+    // Twice the largest measured: 16 x 2 x (1,000 + 4 x 3,000).
+    assert!(near(rates.attention(&asked).unwrap().0, 416_000.0));
+    asked.type_k = KvType::Q8_0;
+    assert_eq!(rates.attention(&asked).unwrap().1, TermBasis::Resembling);
+}
+
+/// A token that looks back in a cache that is full.
+fn decoding(heads: u64, seen: f64) -> Attention {
+    Attention {
+        heads,
+        head: 64.0,
         type_k: KvType::F16,
         flash: true,
         columns: 1,
-        seen: 3000.0,
+        users: 1,
+        seen,
+        held: seen,
+        slides: false,
+    }
+}
+
+#[test]
+fn cells_that_are_not_seen_leave_a_thread_idle() {
+    // 1,089 of 1,280 cells: 640 for one thread and 449 for the other.
+    assert_eq!(busiest_cells(1089.0, 1280.0, 2, false), 640.0);
+    // A window of half the cells, anywhere: from all in one half to a quarter in each, 3/4 of them
+    // in the mean.
+    let sliding = busiest_cells(512.0, 1024.0, 2, true);
+    assert!((sliding / 384.0 - 1.0).abs() < 0.01, "{sliding}");
+    assert_eq!(busiest_cells(1024.0, 1024.0, 2, true), 512.0);
+
+    let uneven = |asked: &Attention| asked.unevenness(2);
+    let deep = Attention {
+        held: 1280.0,
+        ..decoding(9, 1089.0)
     };
-    // 1,000 + 16 x 3,000 x 3
-    let (ns, basis) = rates.attention(&asked).unwrap();
-    assert!(near(ns, 145_000.0), "{ns}");
-    assert_eq!(basis, TermBasis::Measured);
-    asked.head = 256.0;
-    // Twice the largest measured: 1,000 + 16 x 3,000 x 8.
-    assert!(near(rates.attention(&asked).unwrap().0, 385_000.0));
-    asked.type_k = KvType::Q8_0;
-    assert_eq!(rates.attention(&asked).unwrap().1, TermBasis::Resembling);
+    assert!(near(uneven(&deep), 1280.0 / 1089.0));
+    // Fewer cells, a quantized cache, or several sequences: heads are shared. Nine: five against
+    // four and a half; of two sequences 18, in chunks of three.
+    let shallow = Attention {
+        held: 256.0,
+        ..decoding(9, 65.0)
+    };
+    assert!(near(uneven(&shallow), 5.0 / 4.5));
+    let quantized = Attention {
+        type_k: KvType::Q8_0,
+        ..deep
+    };
+    assert!(near(uneven(&quantized), 5.0 / 4.5));
+    assert!(near(uneven(&Attention { users: 2, ..deep }), 1.0));
 }
 
 #[test]

@@ -186,8 +186,8 @@ fn a_decoded_token_reads_every_weight_and_looks_back() {
 fn depth_costs_attention_alone() {
     let deep = estimate(&small(), &asked(|q| q.depth = 4096));
     let terms = &deep.decode.breakdown;
-    // 2 x 4 x (4,096 + 65)
-    assert!(near(ns(terms, What::Attention), 33_288.0));
+    // Token 4,161 looks back in 4,352 cells, half of them for each thread: 2 x 4 x 2 x 2,176.
+    assert!(near(ns(terms, What::Attention), 34_816.0));
     assert!(near(ns(terms, LAYERS), 125_337.6));
 }
 
