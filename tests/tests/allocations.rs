@@ -504,6 +504,39 @@ fn a_header_that_ends_its_worker_leaves_the_estimate_a_formula_and_a_note() {
 }
 
 #[test]
+fn a_type_from_the_future_leaves_an_estimate_that_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = tiny(folder.path(), "llama-dense-Q8_0", |header| {
+        // Behind the name: two dimensions of 8 bytes, their number before.
+        let at = after(header, b"blk.0.ffn_down.weight") + 4 + 16;
+        assert_eq!(header[at], 8, "Q8_0");
+        header[at] = 99;
+    });
+    let desk = Desk::new();
+    let path = path.to_str().unwrap();
+    let inspected = desk.run(["inspect", path, "--json"]);
+    let known = json(&inspected.out);
+    assert!(inspected.fails(1).contains("type 99, which is not known"));
+    let ran = desk
+        .run(["estimate", path, "--bandwidth", "10", "--json"])
+        .ok();
+    let answer = json(&ran);
+    let notes = answer["basis"]["notes"].to_string();
+    assert!(notes.contains("1 tensor is of type 99"), "{notes}");
+    assert!(notes.contains("taken from Q8_0"), "{notes}");
+    assert!(answer["memory"]["kv_bytes"].as_u64() > Some(0));
+    assert!(answer["memory"]["weights_bytes"].as_u64() > Some(0));
+    assert!(answer["decode"]["ceiling_tok_s"].as_f64() > Some(0.0));
+    let types = known["types"].as_array().unwrap();
+    assert!(
+        types.iter().any(|share| share["new_type"] == 99),
+        "{types:?}"
+    );
+    let sentence = desk.run(["bench", "-m", path]).fails(1);
+    assert!(sentence.contains("type 99"), "{sentence}");
+}
+
+#[test]
 fn the_words_of_an_estimate_are_a_table_of_memory() {
     let folder = tempfile::tempdir().unwrap();
     let path = tiny(folder.path(), "jamba-dense-Q8_0", |_| {});

@@ -288,6 +288,25 @@ fn a_model_elsewhere_is_predicted_from_its_address() {
 }
 
 #[test]
+fn a_model_elsewhere_is_inspected_and_estimated_from_its_address() {
+    let desk = Desk::new();
+    let (header, total) = tiny();
+    let server = RangeServer::start(header, total, Manner::Parts);
+    let url = server.file("tiny.gguf");
+    let facts = json(&desk.run(["inspect", &url, "--json"]).ok());
+    assert_eq!(facts["architecture"], "qwen3");
+    assert_eq!(facts["bytes_expected"], total);
+    let temporary = tempfile::tempdir().unwrap();
+    let mut command = desk.command(["estimate", &url, "-c", "1024", "--json"]);
+    command.env("TMPDIR", temporary.path());
+    let ran = twospeed_tests::Ran::from(command.output().unwrap());
+    let said = json(&ran.ok());
+    // By the engine or, where a twin of the tests beside this one is measured just then, without it.
+    assert!(said["memory"]["kv_bytes"].as_u64() > Some(0));
+    assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn a_model_of_a_repository_is_predicted_by_its_name() {
     let desk = Desk::new();
     let (mut content, total) = tiny();

@@ -91,8 +91,35 @@ await main(async () => {
     await press("checkbox", gemma);
     await window.until(() => window.run(() => document.querySelector(".details .types") !== null), "there are no details", patience);
     await take("models-details");
+    await press("button", `Details of ${smollm} Q4_1`);
     await person.go(window, "Settings");
     await take("settings");
+
+    await press("button", /^Calibrate/);
+    await window.byRole("button", /^Calibrate anew/, { wait: 2 * patience });
+    await take("settings-calibrated");
+    await person.go(window, "Models");
+    await take("models-predicted");
+    await press("button", `Details of ${smollm} Q4_1`);
+    await window.until(() => window.run(() => document.querySelector(".whatif table") !== null), "nothing is predicted", patience);
+    await window.run(() => document.querySelector(".whatif").scrollIntoView({ block: "center" }));
+    await take("models-what-if", () => window.run(() => document.querySelector(".whatif").scrollIntoView({ block: "center" })));
+    await press("button", "Predict a model…");
+    await take("models-predict", async () => {
+      if (!(await window.run(() => document.querySelector("dialog[open]") !== null))) await press("button", "Predict a model…");
+    });
+
+    await person.select(window, `${smollm} Q4_1`, gemma);
+    await person.tests(window, "Roofline");
+    await take("measure-roofline");
+    await person.start(window);
+    await person.ended(window);
+    await person.go(window, "Compare");
+    for (const figure of ["Speeds", "Roofline", "Breakdown", "Estimate"]) {
+      await press("radio", figure);
+      await person.figure(window);
+      await take(`compare-${figure.toLowerCase()}`);
+    }
   } finally {
     await window.close();
     around.remove();

@@ -73,7 +73,7 @@ enum Command {
     Import(commands::import::ImportArgs),
     /// Draw a figure
     Chart(commands::chart::ChartArgs),
-    /// Measure what expected speeds on this machine rest on: about ten seconds
+    /// Measure what expected speeds on this machine rest on: about fifteen seconds
     Calibrate(commands::calibrate::CalibrateArgs),
     /// Answer one prompt, each part timed
     Generate(commands::generate::GenerateArgs),

@@ -220,6 +220,7 @@ pub fn estimate(model: &Model, question: &Question) -> Estimate {
         Ok(_) => notes.extend(Note::experts(model)),
         Err(error) => notes.push(Note::Weights(error.clone())),
     }
+    notes.extend(Note::new_types(model));
     if let Some(bandwidth) = &bandwidth {
         notes.push(Note::Bandwidth(bandwidth.clone()));
     }

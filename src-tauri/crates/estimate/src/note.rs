@@ -1,9 +1,10 @@
 //! What a reader of an estimate should know, as data; shown as one sentence each.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
-use twospeed_gguf::Model;
+use twospeed_gguf::{Model, TensorType};
 
 use crate::architecture::NoCache;
 use crate::bandwidth::Bandwidth;
@@ -58,6 +59,15 @@ pub enum Note {
     },
     /// Why the weights that a token reads are unknown.
     Weights(WeightsError),
+    /// Tensors of a type that is newer than this program.
+    NewType {
+        /// ggml's number of it.
+        id: u32,
+        /// How many.
+        tensors: usize,
+        /// What takes about as many bits.
+        like: TensorType,
+    },
     /// Why there is no cache.
     NoCache(NoCache),
     /// What the expectations of another device rest on, or why there are none.
@@ -117,6 +127,20 @@ impl fmt::Display for Allocated {
 }
 
 impl Note {
+    /// Of each new type.
+    pub(crate) fn new_types(model: &Model) -> impl Iterator<Item = Self> {
+        let mut by_id = BTreeMap::new();
+        for tensor in &model.tensors {
+            if let Some(id) = tensor.new_type {
+                let (tensors, _) = by_id.entry(id).or_insert((0, tensor.tensor_type));
+                *tensors += 1;
+            }
+        }
+        by_id
+            .into_iter()
+            .map(|(id, (tensors, like))| Self::NewType { id, tensors, like })
+    }
+
     /// For a model with experts.
     pub(crate) fn experts(model: &Model) -> Option<Self> {
         let architecture = model.architecture.as_deref()?;
@@ -167,6 +191,15 @@ impl fmt::Display for Note {
                 "The engine of this machine counted: on the device, copies and working buffers may be of other sizes.",
             ),
             Self::Weights(error) => write!(f, "{error}"),
+            Self::NewType { id, tensors, like } => write!(
+                f,
+                "{} of type {id}, which is newer than this program: its size is told by where the next tensor begins, and its speed is taken from {}, which takes about as many bits.",
+                match tensors {
+                    1 => "1 tensor is".to_owned(),
+                    tensors => format!("{tensors} tensors are"),
+                },
+                like.name()
+            ),
             Self::Elsewhere(footing) => write!(f, "{footing}"),
             Self::NoCache(why) => f.write_str(match why {
                 NoCache::Encoder => "It encodes each batch anew and keeps no cache.",

@@ -36,6 +36,8 @@ pub struct Matrix {
     pub count: u64,
     /// What they are for.
     pub role: Role,
+    /// They are of a type that is newer than this program, and `tensor_type` is what it resembles.
+    pub resembles: bool,
 }
 
 /// What a matrix is for, as far as its cost depends on it.
@@ -338,6 +340,7 @@ impl<'a> Uses<'a> {
             rows,
             count: share.times,
             role,
+            resembles: tensor.new_type.is_some(),
         }))
     }
 

@@ -1,8 +1,8 @@
 //! Whether a model can be used for what is asked, before the engine sees it.
 
-use crate::error::{Error, Limit};
+use crate::error::{Error, Fault, Limit};
 use crate::metadata::{Array, ElementType, Metadata, Value};
-use crate::model::{Data, Kind, Model};
+use crate::model::{Data, Kind, Model, TensorInfo};
 use crate::text::{quoted, shown};
 use crate::warning::{Warning, few};
 
@@ -16,9 +16,23 @@ pub(crate) const MAX_EXPERTS: u64 = 1024;
 const ROPE_SCALINGS: [&str; 4] = ["none", "linear", "yarn", "longrope"];
 
 impl Model {
-    /// Whether the file (set) is whole: `Err` for a truncated one and for a set with missing parts.
+    /// Whether the file (set) is whole and known: `Err` for a truncated one, for a set with missing
+    /// parts, and where a tensor has a type that is newer than this program.
     /// A header without weights is sound, and so is a container that holds no model.
     pub fn check(&self) -> Result<(), Error> {
+        self.check_whole()?;
+        let new = |tensor: &TensorInfo| Some((quoted(tensor.name.as_bytes()), tensor.new_type?));
+        match self.tensors.iter().find_map(new) {
+            Some((name, id)) => Err(Error::Malformed {
+                file: shown(&self.path),
+                fault: Fault::TensorType { name, id },
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether every part and every tensor is there, of whatever types they are.
+    pub fn check_whole(&self) -> Result<(), Error> {
         let file = || shown(&self.path);
         if let Some(split) = self
             .split

@@ -1,5 +1,6 @@
 //! What a header says about a model.
 
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::path::PathBuf;
 
@@ -49,12 +50,26 @@ pub struct TypeShare {
     /// Serialized by ggml's name: `Q4_K`, `F32`.
     #[serde(rename = "type", serialize_with = "type_name")]
     pub tensor_type: TensorType,
+    /// ggml's number of a type that is newer than this program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new_type: Option<u32>,
     /// Tensors of it.
     pub tensors: u64,
     /// Their bytes.
     pub bytes: u64,
     /// Their elements.
     pub parameters: u64,
+}
+
+impl TypeShare {
+    /// The type's name: `Q4_K`, `type 99`.
+    #[must_use]
+    pub fn name(&self) -> Cow<'static, str> {
+        match self.new_type {
+            Some(id) => format!("type {id}").into(),
+            None => self.tensor_type.name().into(),
+        }
+    }
 }
 
 fn type_name<S: Serializer>(tensor_type: &TensorType, serializer: S) -> Result<S::Ok, S::Error> {
@@ -137,8 +152,11 @@ pub struct TensorInfo {
     pub name: String,
     /// Elements by dimension, the row first.
     pub dimensions: Dimensions,
-    /// How its elements are stored.
+    /// How its elements are stored; of a new type, the known one that takes about as many bits.
     pub tensor_type: TensorType,
+    /// ggml's number of a type that is newer than this program. Its bytes are told by where the next
+    /// tensor begins.
+    pub new_type: Option<u32>,
     /// Elements in all.
     pub elements: u64,
     /// Bytes in all.

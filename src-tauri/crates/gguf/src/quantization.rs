@@ -81,15 +81,17 @@ fn dominant(tensors: &[TensorInfo]) -> Option<String> {
     } else {
         matrices
     };
-    all.first().map(|share| share.tensor_type.name().to_owned())
+    all.first().map(|share| share.name().into_owned())
 }
 
 /// Bytes and parameters by type, most bytes first.
 pub(crate) fn shares<'a>(tensors: impl Iterator<Item = &'a TensorInfo>) -> Vec<TypeShare> {
     let mut by_type = BTreeMap::new();
     for tensor in tensors {
-        let share = by_type.entry(tensor.tensor_type).or_insert(TypeShare {
+        let key = (tensor.tensor_type, tensor.new_type);
+        let share = by_type.entry(key).or_insert(TypeShare {
             tensor_type: tensor.tensor_type,
+            new_type: tensor.new_type,
             tensors: 0,
             bytes: 0,
             parameters: 0,

@@ -55,6 +55,11 @@ impl<R: Read> Source<R> {
         }
     }
 
+    /// Bytes of the file.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
     /// Bytes read so far.
     pub(crate) fn offset(&self) -> u64 {
         self.offset

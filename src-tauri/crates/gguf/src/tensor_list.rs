@@ -8,6 +8,8 @@ use crate::source::{Source, Stop};
 use crate::tensor_type::{TensorType, withdrawn_type};
 use crate::text::{lossy, quoted};
 
+mod new_types;
+
 /// The most tensors read of a file or set. The largest models, with a scale beside each weight,
 /// have some thousand.
 pub(crate) const MAX_TENSORS: u64 = 16_384;
@@ -45,6 +47,9 @@ pub(crate) fn read_tensors<R: Read>(
             broken_name,
         } = read_tensor(source, number)?;
         broken_names.extend(broken_name);
+        if let Some(before) = tensors.last_mut() {
+            end = new_types::end(before, tensor.offset, end, alignment)?;
+        }
         let start = end.next_multiple_of(alignment);
         if tensor.offset != start {
             return Err(Fault::Offset {
@@ -61,6 +66,10 @@ pub(crate) fn read_tensors<R: Read>(
         tensors.push(tensor);
     }
     refuse_duplicates(&tensors, broken_names)?;
+    let header = source.offset().next_multiple_of(alignment);
+    let last = new_types::size(&mut tensors, source.total().saturating_sub(header));
+    let end = end.checked_add(last).filter(|end| *end <= MAX_BYTES);
+    let end = end.ok_or_else(|| Fault::Size("the last".to_owned()))?;
     Ok((tensors, end))
 }
 
@@ -132,16 +141,30 @@ fn read_tensor<R: Read>(source: &mut Source<R>, number: u64) -> Result<Entry, St
     let elements = dimensions
         .elements()
         .ok_or_else(|| Fault::Shape(name_for_fault()))?;
-    let tensor_type = TensorType::from_id(id).ok_or_else(|| match withdrawn_type(id) {
-        Some(was) => Fault::WithdrawnType {
+    if let Some(was) = withdrawn_type(id) {
+        return Err(Fault::WithdrawnType {
             name: name_for_fault(),
             was,
-        },
-        None => Fault::TensorType {
-            name: name_for_fault(),
-            id,
-        },
-    })?;
+        }
+        .into());
+    }
+    let Some(tensor_type) = TensorType::from_id(id) else {
+        let tensor = TensorInfo {
+            name,
+            dimensions,
+            // Until it is known what it resembles.
+            tensor_type: TensorType::F32,
+            new_type: Some(id),
+            elements,
+            bytes: 0,
+            offset,
+            part: 0,
+        };
+        return Ok(Entry {
+            tensor,
+            broken_name,
+        });
+    };
     let row = dimensions.row();
     if !row.is_multiple_of(tensor_type.block_elements()) {
         return Err(Fault::PartialBlock {
@@ -160,6 +183,7 @@ fn read_tensor<R: Read>(source: &mut Source<R>, number: u64) -> Result<Entry, St
         name,
         dimensions,
         tensor_type,
+        new_type: None,
         elements,
         bytes,
         offset,

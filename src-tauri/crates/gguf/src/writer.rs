@@ -149,6 +149,7 @@ impl Writer {
             name: name.to_owned(),
             dimensions,
             tensor_type,
+            new_type: None,
             elements,
             bytes,
             offset,

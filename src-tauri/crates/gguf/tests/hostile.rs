@@ -7,7 +7,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use support::{fixtures, is_one_sentence, table};
-use twospeed_gguf::{Data, Error, Kind, read};
+use twospeed_gguf::{Data, Error, Kind, TensorType, Writer, read, read_from};
 
 #[test]
 fn each_file_is_taken_or_refused_as_llama_cpp_does() {
@@ -22,8 +22,10 @@ fn each_file_is_taken_or_refused_as_llama_cpp_does() {
         let result = read(&folder.join(name));
         let took = began.elapsed();
 
-        // The header decides whether it is read at all, the data whether it passes the check.
-        assert_eq!(result.is_ok(), header_only == "yes", "{name}: {wrong}");
+        // The header decides whether it is read at all, the data and its types whether it passes the
+        // check.
+        let is_read = header_only == "yes" || name == "TENSORS_BAD_TYPE.gguf";
+        assert_eq!(result.is_ok(), is_read, "{name}: {wrong}");
         let whole = result.and_then(|model| model.check().map(|()| model));
         assert_eq!(whole.is_ok(), should_load == "yes", "{name}: {wrong}");
         match whole {
@@ -86,10 +88,55 @@ fn the_sentence_names_what_is_wrong() {
         ("DATA_BAD_ALIGN.gguf", "general.alignment is 13"),
     ];
     for (name, words) in cases {
-        let error = read(&fixtures().join("hostile").join(name))
-            .unwrap_err()
-            .to_string();
+        let found = read(&fixtures().join("hostile").join(name));
+        let error = found.and_then(|model| model.check()).unwrap_err();
+        let error = error.to_string();
         assert!(error.contains(words), "{name}: {error}");
+    }
+}
+
+/// Two matrices and a vector, of which the first and the last are said to be of that type.
+fn with_types(id: u32) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.set("general.architecture", "llama");
+    let tensors: [(&str, TensorType, &[u64]); 3] = [
+        ("blk.0.ffn_up.weight", TensorType::Q4K, &[256, 64]),
+        ("blk.0.ffn_norm.weight", TensorType::F32, &[256]),
+        ("blk.0.ffn_down.weight", TensorType::Q4K, &[256, 32]),
+    ];
+    for (name, tensor_type, dimensions) in tensors {
+        writer.tensor(name, tensor_type, dimensions).unwrap();
+    }
+    let mut bytes = writer.header();
+    let known = TensorType::Q4K.id().to_le_bytes();
+    for (name, _, dimensions) in [tensors[0], tensors[2]] {
+        let at = bytes
+            .windows(name.len())
+            .position(|bytes| bytes == name.as_bytes())
+            .unwrap();
+        let at = at + name.len() + 4 + 8 * dimensions.len();
+        assert_eq!(bytes[at..at + 4], known);
+        bytes[at..at + 4].copy_from_slice(&id.to_le_bytes());
+    }
+    bytes
+}
+
+#[test]
+fn a_type_from_the_future_is_as_large_as_the_offsets_say_and_resembles_a_known_one() {
+    let bytes = with_types(99);
+    let (data, last) = (64 * 144 + 1024 + 32 * 144, 32 * 144);
+    for there in [data, 0] {
+        let model = read_from(&bytes[..], "new.gguf", bytes.len() as u64 + there).unwrap();
+        assert_eq!(model.tensors[0].bytes, 64 * 144);
+        assert_eq!(model.tensors[2].bytes, last);
+        assert_eq!(model.bytes_expected, bytes.len() as u64 + data);
+        assert_eq!(model.tensors[2].new_type, Some(99));
+        assert_eq!(model.tensors[2].tensor_type.bits_per_weight(), 4.5);
+        assert_eq!(model.types[0].name(), "type 99");
+        assert!(model.check_whole().is_ok());
+        let error = model.check().unwrap_err().to_string();
+        assert!(error.contains("has type 99, which is not known"), "{error}");
+        assert!(model.check_loads().is_err());
     }
 }
 

@@ -81,6 +81,11 @@ impl ModelHeader {
         }
     }
 
+    /// The file up to its data.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Its keys in the order of the file; `None` where they cannot be told apart, which the reader
     /// of the model would have refused.
     pub(crate) fn fields(&self) -> Option<Vec<RawField<'_>>> {

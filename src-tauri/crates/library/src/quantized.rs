@@ -71,6 +71,7 @@ pub fn as_quantized(model: &Model, file_type: FileType) -> Option<Model> {
             Some(share) => share,
             None => shares.push_mut(TypeShare {
                 tensor_type,
+                new_type: None,
                 tensors: 0,
                 bytes: 0,
                 parameters: 0,

@@ -6,10 +6,11 @@
 mod current;
 mod kernels;
 mod rates;
+mod step;
 
 use jiff::Timestamp;
 use twospeed_engine::protocol::{
-    Calibrate, Event, Kernel as AskedKernel, KernelReading as Answer, ReadBandwidth, Request,
+    Calibrate, Event, Kernel as AskedKernel, KernelReading as Answer, Phase, ReadBandwidth, Request,
 };
 use twospeed_engine::variants::GiveUp;
 use twospeed_engine::{Engine, How, Incoming, Session, WorkerEnd};
@@ -76,7 +77,7 @@ pub enum CalibrateProgress {
     Said(String),
 }
 
-/// Measures anew what this machine's engine can do, and keeps it: about ten seconds.
+/// Measures anew what this machine's engine can do, and keeps it: about fifteen seconds.
 ///
 /// The best CPU variant that lives is calibrated. A kernel that ends the engine is left out, and so
 /// is one that the engine does not do.
@@ -113,7 +114,7 @@ pub async fn calibrate(
     };
     let mut variants = Variants::new(history, machine);
     let mut left_out = 0;
-    let (session, found) = loop {
+    let (mut session, found) = loop {
         let session = tokio::select! {
             biased;
             () = stop.asked_now() => return Err(cancelled()),
@@ -149,7 +150,6 @@ pub async fn calibrate(
         }
     };
     let hello = session.hello().clone();
-    session.stop().await;
     for (kernel, answer) in work.kernels.iter().zip(&found) {
         if let Some(why) = &answer.refused {
             (work.progress)(CalibrateProgress::Said(format!(
@@ -158,7 +158,7 @@ pub async fn calibrate(
             )));
         }
     }
-    let calibration = Calibration {
+    let mut calibration = Calibration {
         id: Uuid::now_v7().to_string(),
         at: Timestamp::now().to_string(),
         backend: hello.backends,
@@ -171,6 +171,11 @@ pub async fn calibrate(
         kernels: work.kernels.iter().zip(&found).filter_map(timed).collect(),
         step_ns: None,
     };
+    calibration.step_ns = step::measure(&mut session, &calibration, stop).await;
+    session.stop().await;
+    if stop.is_now() {
+        return Err(cancelled());
+    }
     if calibration.kernels.is_empty() {
         return Err(Problem::new(
             "calibration_failed",
@@ -334,6 +339,9 @@ async fn ask(
                     "calibration_failed",
                     failure.message,
                 )));
+            }
+            Incoming::Event(Event::Phase(Phase::Repetition { .. })) => {
+                let _ = session.send(Request::Go);
             }
             Incoming::Event(event) => {
                 let closes = event.is_closing();

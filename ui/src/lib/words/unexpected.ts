@@ -9,7 +9,7 @@ export interface UnexpectedWords {
 }
 
 /** How the way out is called. */
-export const CALIBRATE = "Calibrate (about 10 s)";
+export const CALIBRATE = "Calibrate (about 15 s)";
 
 /** The words of why nothing is expected. */
 export function unexpectedWords(why: Unexpected): UnexpectedWords {

@@ -263,7 +263,7 @@ describe("the explanation", () => {
     const why = screen.getByRole("region", { name: "Nothing is expected of this result" });
     expect(why).toHaveTextContent("This machine is not calibrated");
     const asked = fake.asked("figure").length;
-    await user.click(within(why).getByRole("button", { name: "Calibrate (about 10 s)" }));
+    await user.click(within(why).getByRole("button", { name: "Calibrate (about 15 s)" }));
     expect(fake.asked("calibrate")).toHaveLength(1);
     await waitFor(() => {
       expect(numbers()).toEqual(["71 %", "60 %", "2.4 ×"]);

@@ -76,7 +76,7 @@ async fn measure(
         ubatch: args.ubatch_size,
         stop: &stop,
     };
-    say("Calibrating: about ten seconds. Other programs at work would slow it down.");
+    say("Calibrating: about fifteen seconds. Other programs at work would slow it down.");
     let mut line = ProgressLine::new();
     let mut progress = |step: CalibrateProgress| match step {
         CalibrateProgress::Memory => line.show("Reading memory"),

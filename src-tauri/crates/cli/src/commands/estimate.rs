@@ -24,11 +24,13 @@ use twospeed_library::display::shown;
 use crate::Failure;
 use crate::bench::args::FlashFlag;
 use crate::context::Context;
+use crate::source;
 
 /// Arguments of `estimate`.
 #[derive(Debug, Args)]
 pub struct EstimateArgs {
-    /// Model file, or "builtin" for the built-in model; a header alone is enough
+    /// Model file, or "builtin" for the built-in model; a header alone is enough, also of a model
+    /// elsewhere: an address (https://..), or OWNER/NAME:FILE on Hugging Face
     file: PathBuf,
     /// Prompt tokens
     #[arg(short = 'p', long, value_name = "N", default_value_t = 512)]
@@ -84,13 +86,14 @@ pub struct EstimateArgs {
 
 /// Prints what theory allows and what the engine would allocate.
 pub fn run(context: &Context, args: &EstimateArgs) -> Result<(), Failure> {
-    let model = twospeed_gguf::read(&context.model_path(&args.file)?).map_err(Failure::of)?;
-    model.check().map_err(Failure::of)?;
+    let found = source::model(context, &args.file)?;
+    let model = &found.model;
+    model.check_whole().map_err(Failure::of)?;
     let question = question(args)?;
     let grounds = grounds(context, args.ubatch_size);
-    let question = grounds.ask(&model, question);
-    let allocated = allocated(context, &model, &question);
-    let estimate = answer(&model, question, &allocated);
+    let question = grounds.ask(model, question);
+    let allocated = allocated(context, model, &question);
+    let estimate = answer(model, question, &allocated);
     let mut out = std::io::stdout().lock();
     let written = if args.json {
         serde_json::to_string_pretty(&estimate)
@@ -274,7 +277,7 @@ fn expected(out: &mut dyn Write, estimate: &Estimate, grounds: &Grounds) -> std:
         let why = match grounds.calibration() {
             Ok(_) => "the calibration holds for the bandwidth measured here".to_owned(),
             Err(why) => {
-                format!("{why}, twospeed calibrate does it in about ten seconds")
+                format!("{why}, twospeed calibrate does it in about fifteen seconds")
             }
         };
         return line(out, "expected speeds", &format!("unknown: {why}"));

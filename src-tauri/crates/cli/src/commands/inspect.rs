@@ -11,11 +11,13 @@ use twospeed_library::display::{shown, shown_path};
 
 use crate::Failure;
 use crate::context::Context;
+use crate::source::{self, Found};
 
 /// Arguments of `inspect`.
 #[derive(Debug, Args)]
 pub struct InspectArgs {
-    /// Model file, or "builtin" for the built-in model
+    /// Model file, or "builtin" for the built-in model; also a model elsewhere, of which the header
+    /// alone is read: an address (https://..), or OWNER/NAME:FILE on Hugging Face
     file: PathBuf,
     /// All facts as JSON
     #[arg(long)]
@@ -24,15 +26,14 @@ pub struct InspectArgs {
 
 /// Prints the facts of one file.
 pub fn run(context: &Context, args: &InspectArgs) -> Result<(), Failure> {
-    let path = context.model_path(&args.file)?;
-    let model = twospeed_gguf::read(&path).map_err(Failure::of)?;
+    let Found { path, model, .. } = &source::model(context, &args.file)?;
     let mut out = std::io::stdout().lock();
     let written = if args.json {
-        let mut facts = serde_json::to_value(&model).map_err(Failure::of)?;
+        let mut facts = serde_json::to_value(model).map_err(Failure::of)?;
         facts["path"] = json!(path.to_string_lossy());
         writeln!(out, "{facts:#}")
     } else {
-        words(&mut out, &model)
+        words(&mut out, model)
     };
     written.map_err(|error| Failure::of_output(&error))?;
     // What is known of a file that is not whole is told before the sentence that says so.
@@ -73,7 +74,7 @@ fn words(out: &mut dyn Write, model: &Model) -> std::io::Result<()> {
             "",
             format!(
                 "{:<8} {:>4} tensors  {}",
-                share.tensor_type.name(),
+                share.name(),
                 share.tensors,
                 Bytes(share.bytes).decimal()
             ),

@@ -170,6 +170,7 @@ impl Work<'_> {
                 rows,
                 count,
                 role,
+                resembles,
             } = *matrix;
             let row = tensor_type.bits_per_weight() / 8.0 * inner as f64;
             let times = count as f64;
@@ -209,9 +210,14 @@ impl Work<'_> {
                     )
                 }
             };
+            let basis = if resembles {
+                rates::worse(timed.1, TermBasis::Resembling)
+            } else {
+                timed.1
+            };
             sum.add(
                 what,
-                (timed.0 * times, timed.1),
+                (timed.0 * times, basis),
                 row * rows as f64 * read * times,
                 2.0 * inner as f64 * rows as f64 * columns as f64 * times,
             );

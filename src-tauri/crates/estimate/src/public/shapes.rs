@@ -145,6 +145,7 @@ impl PublicShape {
             rows,
             count,
             role,
+            resembles: false,
         };
         let mut matrices = vec![
             matrix(

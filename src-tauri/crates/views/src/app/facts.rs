@@ -94,7 +94,7 @@ fn of(entry: &Entry, model: &Model) -> Facts {
         facts.push(text(FactName::Path, Some(shown_path(&entry.item.path))));
     }
     let types = model.types.iter().map(|share| TypeShare {
-        name: share.tensor_type.name().to_owned(),
+        name: share.name().into_owned(),
         bytes: share.bytes,
         parameters: share.parameters,
     });
