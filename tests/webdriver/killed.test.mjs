@@ -17,9 +17,9 @@ const given = `${smollm} Q4_1`;
 /** Longest time for which the page may not answer, in milliseconds. */
 const LONGEST_GAP = 200;
 
-/** The engine's process of a window. */
+/** The process of the engine that measures: the last one. One that was asked for memory before may still wait for more. */
 function worker(window) {
-  return descendants(window.pid).find(({ pid, command }) => basename(command) === "twospeed" && arguments_(pid).includes("worker"))?.pid;
+  return descendants(window.pid).findLast(({ pid, command }) => basename(command) === "twospeed" && arguments_(pid).includes("worker"))?.pid;
 }
 
 function arguments_(pid) {
