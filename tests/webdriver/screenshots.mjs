@@ -91,7 +91,6 @@ await main(async () => {
     await press("checkbox", gemma);
     await window.until(() => window.run(() => document.querySelector(".details .types") !== null), "there are no details", patience);
     await take("models-details");
-    await press("button", `Details of ${smollm} Q4_1`);
     await person.go(window, "Settings");
     await take("settings");
 
@@ -100,16 +99,13 @@ await main(async () => {
     await take("settings-calibrated");
     await person.go(window, "Models");
     await take("models-predicted");
-    await press("button", `Details of ${smollm} Q4_1`);
+    if (!(await window.run(() => document.querySelector(".whatif") !== null))) await press("button", `Details of ${smollm} Q4_1`);
     await window.until(() => window.run(() => document.querySelector(".whatif table") !== null), "nothing is predicted", patience);
     await window.run(() => document.querySelector(".whatif").scrollIntoView({ block: "center" }));
     await take("models-what-if", () => window.run(() => document.querySelector(".whatif").scrollIntoView({ block: "center" })));
-    await press("button", "Predict a model…");
-    await take("models-predict", async () => {
-      if (!(await window.run(() => document.querySelector("dialog[open]") !== null))) await press("button", "Predict a model…");
-    });
+    await take("models-predict", () => press("button", "Predict a model…"));
 
-    await person.select(window, `${smollm} Q4_1`, gemma);
+    await person.select(window, `${smollm} Q4_1`);
     await person.tests(window, "Roofline");
     await take("measure-roofline");
     await person.start(window);
