@@ -296,6 +296,7 @@ fn a_model_elsewhere_is_inspected_and_estimated_from_its_address() {
     let facts = json(&desk.run(["inspect", &url, "--json"]).ok());
     assert_eq!(facts["architecture"], "qwen3");
     assert_eq!(facts["bytes_expected"], total);
+    assert_eq!(facts["path"], url.as_str());
     let temporary = tempfile::tempdir().unwrap();
     let mut command = desk.command(["estimate", &url, "-c", "1024", "--json"]);
     command.env("TMPDIR", temporary.path());

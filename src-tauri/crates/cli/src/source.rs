@@ -21,8 +21,10 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// A model's file that can be read: its own, or a copy of the header of one elsewhere.
 pub struct Found {
-    /// Where it is.
+    /// What was named.
     pub path: PathBuf,
+    /// What to call it: of a set its first part, of a model elsewhere its address.
+    pub called: PathBuf,
     /// What it says.
     pub model: Model,
     // The copy goes with it.
@@ -33,8 +35,10 @@ pub struct Found {
 pub fn model(context: &Context, named: &Path) -> Result<Found, Failure> {
     let Some(place) = elsewhere(named)? else {
         let path = context.model_path(named)?;
+        let model = twospeed_gguf::read(&path).map_err(Failure::of)?;
         return Ok(Found {
-            model: twospeed_gguf::read(&path).map_err(Failure::of)?,
+            called: model.path.clone(),
+            model,
             path,
             _copy: None,
         });
@@ -48,7 +52,9 @@ pub fn model(context: &Context, named: &Path) -> Result<Found, Failure> {
     std::fs::write(&path, header.bytes()).map_err(Failure::of)?;
     Ok(Found {
         model: twospeed_gguf::read(&path).map_err(Failure::of)?,
-        path,
+        // Not the copy's place, which is gone with it.
+        path: named.to_owned(),
+        called: named.to_owned(),
         _copy: Some(copy),
     })
 }

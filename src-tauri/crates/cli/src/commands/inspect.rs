@@ -1,7 +1,7 @@
 //! `twospeed inspect`: what is in a file.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
@@ -26,14 +26,19 @@ pub struct InspectArgs {
 
 /// Prints the facts of one file.
 pub fn run(context: &Context, args: &InspectArgs) -> Result<(), Failure> {
-    let Found { path, model, .. } = &source::model(context, &args.file)?;
+    let Found {
+        path,
+        called,
+        model,
+        ..
+    } = &source::model(context, &args.file)?;
     let mut out = std::io::stdout().lock();
     let written = if args.json {
         let mut facts = serde_json::to_value(model).map_err(Failure::of)?;
         facts["path"] = json!(path.to_string_lossy());
         writeln!(out, "{facts:#}")
     } else {
-        words(&mut out, model)
+        words(&mut out, called, model)
     };
     written.map_err(|error| Failure::of_output(&error))?;
     // What is known of a file that is not whole is told before the sentence that says so.
@@ -42,10 +47,10 @@ pub fn run(context: &Context, args: &InspectArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::Failed(shown(&error.to_string())))
 }
 
-fn words(out: &mut dyn Write, model: &Model) -> std::io::Result<()> {
+fn words(out: &mut dyn Write, called: &Path, model: &Model) -> std::io::Result<()> {
     let unknown = || "unknown".to_owned();
     let mut line = |name: &str, value: String| writeln!(out, "{name:<18} {value}");
-    line("file", shown_path(&model.path))?;
+    line("file", shown_path(called))?;
     line("holds", model.kind.words().into())?;
     line("name", shown(&model.name))?;
     line(
